@@ -63,8 +63,9 @@ pub enum Certified {
     /// seen it.
     Append { at: Timestamp, writes: Vec<Write> },
     /// Something in flight or prepared, the clock or a grant must come first: certify again when
-    /// the ticket wakes. It holds nothing meanwhile. The caller bounds the wait; giving up is
-    /// [`Engine::cancel`] and is not an outcome (see [`Certified::NotReady`]).
+    /// the ticket wakes. It holds nothing meanwhile, except for a claim on what it reads at
+    /// [`ReadEntry::AT_PREPARE`], which ends with [`Engine::give_up_claim`]. The caller bounds the
+    /// wait; giving up is [`Engine::cancel`] and is not an outcome (see [`Certified::NotReady`]).
     Wait(Ticket),
     /// The answer, now: committed earlier under the same id, nothing to write and all reads
     /// current, forgotten, or in conflict. A conflict is *stable*: the same request never passes
@@ -161,7 +162,8 @@ pub struct Engine {
     in_flight_ids: BTreeMap<TxnId, Timestamp>,
     /// What prepared transactions hold, those on their way into the log included.
     held: Reservations,
-    /// What reserving reads that wait for others already keep from being written.
+    /// What those already keep from being written who wait for others and read at
+    /// [`ReadEntry::AT_PREPARE`].
     claims: Reservations,
     /// Those of `held` that were prepared in this term and waited for nobody ([`Turn::Early`]).
     early: BTreeSet<TxnId>,
@@ -255,6 +257,11 @@ impl Engine {
         let index = ConflictIndex::new(self.index.low_water(), writes_max, self.bugs);
         let decided = Decided::new(self.decided.low_water(), writes_max);
         Engine { index, decided, ..self }
+    }
+
+    /// The same with another number of late keys from which on an escrow share is folded.
+    pub fn folding_from(self, late_keys: usize) -> Engine {
+        Engine { shares: self.shares.folding_from(late_keys), ..self }
     }
 
     /// How long the physical clock still takes to pass the last ceiling (design: leases: it
@@ -369,20 +376,22 @@ impl Engine {
     /// Whether every delta finds a share that covers it.
     fn check_deltas<V: Versions>(&mut self, versions: &V, request: &CommitRequest) -> Result<(), Uncovered> {
         for mutation in &request.writes {
-            if !matches!(mutation.change, Change::Add(_) | Change::Grant(_)) {
+            let is_known = matches!(mutation.change, Change::Add(_) | Change::Grant(_));
+            // A deleted share takes its late keys along.
+            let ends = matches!(mutation.change, Change::Delete) && escrow::is_key(mutation.key.as_bytes());
+            if !is_known && !ends {
                 continue;
             }
             self.hold_share(versions, &mutation.key).map_err(Uncovered::InFlight)?;
-            if !self.shares.covers(request.id, &mutation.key, &mutation.change) {
+            if is_known && !self.shares.covers(request.id, &mutation.key, &mutation.change) {
                 return Err(Uncovered::Short(mutation.key.clone()));
             }
         }
         Ok(())
     }
 
-    /// Has a share in memory, if there is one and nothing in flight that may change it otherwise
-    /// than by deltas.
-    /// Otherwise the last of those.
+    /// Has a share in memory, if there is one. The error is the last transaction in flight that may
+    /// change it otherwise than by deltas.
     fn hold_share<V: Versions>(&mut self, versions: &V, share: &Key) -> Result<(), Timestamp> {
         if !self.shares.is_held(share) {
             let range = Target::Range(escrow::range(share));
@@ -407,7 +416,7 @@ impl Engine {
     }
 
     /// The escrow shares that have gathered many late keys: [`Engine::fold`] them.
-    pub fn to_fold(&self) -> Vec<Key> {
+    pub fn to_fold(&mut self) -> Vec<Key> {
         self.shares.to_fold()
     }
 

@@ -15,11 +15,12 @@ use crate::versions::Versions;
 use meridian_base::escrow::{self, Free, Late, Offer, Share};
 use meridian_base::limits::SHARES_HELD_MAX;
 use meridian_base::record::{Committed, Prepared};
-use meridian_base::{Change, ColumnMask, Key, Mutation, Timestamp, TxnId, Write};
+use meridian_base::{Change, ColumnMask, Key, KeyRange, Mutation, Timestamp, TxnId, Write};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Excluded, Unbounded};
 
 /// See the module's essay.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Shares {
     bugs: PlantedBugs,
     held: BTreeMap<Key, Held>,
@@ -29,11 +30,23 @@ pub(crate) struct Shares {
     taken: BTreeMap<Key, Taken>,
     /// Held shares with many late keys.
     ripe: BTreeSet<Key>,
+    /// Where [`Shares::to_fold`] goes on.
+    folded_last: Key,
+    /// [`FOLD_FROM`].
+    fold_from: usize,
 }
 
 /// A share with so many late keys is to be folded.
 const FOLD_FROM: usize = 8;
 const FOLDS_AT_ONCE: usize = 32;
+
+/// And so many keys at once.
+const FOLDED_MAX: usize = 1_024;
+
+/// A late key that goes.
+fn gone(share: &Key, id: TxnId) -> Write {
+    Write { key: escrow::late_key(share, id), value: None, columns: ColumnMask::ALL }
+}
 
 /// One share.
 #[derive(Clone, Debug)]
@@ -99,7 +112,15 @@ impl Held {
 impl Shares {
     /// With what the log has prepared (E6: a new primary takes pending effects from there).
     pub fn new<'a>(prepared: impl Iterator<Item = &'a Prepared>, bugs: PlantedBugs) -> Shares {
-        let mut shares = Shares { bugs, ..Shares::default() };
+        let mut shares = Shares {
+            bugs,
+            held: BTreeMap::new(),
+            pending: BTreeMap::new(),
+            taken: BTreeMap::new(),
+            ripe: BTreeSet::new(),
+            folded_last: Key::MIN,
+            fold_from: FOLD_FROM,
+        };
         if bugs.has(PlantedBug::EscrowIgnoresPrepared) {
             return shares;
         }
@@ -111,6 +132,11 @@ impl Shares {
             }
         }
         shares
+    }
+
+    /// The same with another number of late keys from which on a share is folded.
+    pub fn folding_from(self, late_keys: usize) -> Shares {
+        Shares { fold_from: late_keys, ..self }
     }
 
     /// Whether a share is held. What is not, is read by [`Shares::load`] when nothing in flight
@@ -125,18 +151,14 @@ impl Shares {
             self.held.clear();
             self.ripe.clear();
         }
-        let mut found: Option<Share> = None;
-        let mut late = BTreeMap::new();
-        for (key, value) in versions.newest_values(&escrow::range(share)) {
-            match Late::of(&key, &value) {
-                Some((_, id, one)) => {
-                    late.insert(id, one);
-                }
-                None => found = Share::decode(&value),
-            }
-        }
+        let alone = KeyRange::new(share.clone(), share.successor());
+        let found = versions.newest_values(&alone).pop().and_then(|(_, value)| Share::decode(&value));
         if let Some(applied) = found {
-            if late.len() >= FOLD_FROM {
+            // Below the floor are tombstones only.
+            let above = KeyRange::new(escrow::late_key(share, applied.floor), escrow::range(share).end);
+            let late = versions.newest_values(&above).into_iter().filter_map(|(key, value)| Late::of(&key, &value));
+            let late: BTreeMap<TxnId, Late> = late.map(|(_, id, one)| (id, one)).collect();
+            if late.len() >= self.fold_from {
                 self.ripe.insert(share.clone());
             }
             self.held.insert(share.clone(), Held::new(applied, late));
@@ -214,10 +236,12 @@ impl Shares {
                     writes.push(self.add_late(id, mutation, Late::grant(grant)));
                 }
                 Change::Delete | Change::Put(_) => {
-                    if escrow::is_key(mutation.key.as_bytes()) {
-                        self.forget(&mutation.key);
-                    }
                     writes.extend(mutation.resolved());
+                    // Late keys of a number that is over count nowhere.
+                    if let Some(held) = self.held.remove(&mutation.key) {
+                        self.forget(&mutation.key);
+                        writes.extend(held.late.keys().map(|id| gone(&mutation.key, *id)));
+                    }
                 }
             }
         }
@@ -279,7 +303,7 @@ impl Shares {
         for (share, late) in self.release(id) {
             if let Some(held) = self.held.get_mut(&share).filter(|_| is_committed) {
                 held.add_late(id, late);
-                if held.late.len() >= FOLD_FROM {
+                if held.late.len() >= self.fold_from {
                     self.ripe.insert(share);
                 }
             }
@@ -291,9 +315,15 @@ impl Shares {
 
     // --- folds
 
-    /// Some of the shares that are to be folded.
-    pub fn to_fold(&self) -> Vec<Key> {
-        self.ripe.iter().take(FOLDS_AT_ONCE).cloned().collect()
+    /// Some of the shares that are to be folded; others the next time.
+    pub fn to_fold(&mut self) -> Vec<Key> {
+        let after = (Excluded(self.folded_last.clone()), Unbounded);
+        let mut some: Vec<Key> = self.ripe.range(after).take(FOLDS_AT_ONCE).cloned().collect();
+        some.extend(self.ripe.range(..=self.folded_last.clone()).take(FOLDS_AT_ONCE - some.len()).cloned());
+        if let Some(last) = some.last() {
+            self.folded_last = last.clone();
+        }
+        some
     }
 
     /// The late keys of a held share that may be folded: those at or below `watermark`, below which
@@ -307,9 +337,10 @@ impl Shares {
             false => self.pending.iter().find_map(touches),
         };
         let is_over = |id: &TxnId| id.hlc <= watermark && undecided.is_none_or(|first| *id < first);
-        let over: Vec<TxnId> = held.late.keys().copied().filter(is_over).collect();
-        // What a fold in flight has.
-        if over.last().is_none_or(|last| *last <= held.newest.floor) { Vec::new() } else { over }
+        // What a fold in flight has is at or below the newest floor.
+        let open = held.late.range((Excluded(held.newest.floor), Unbounded)).map(|(id, _)| *id);
+        let over: Vec<TxnId> = open.take_while(is_over).take(FOLDED_MAX).collect();
+        if over.len() < self.fold_from { Vec::new() } else { over }
     }
 
     /// Adds late keys to the share and deletes them: those of [`Shares::foldable`].
@@ -322,10 +353,11 @@ impl Shares {
             }
         }
         held.newest.floor = held.newest.floor.max(folded.last().copied().unwrap_or_default());
-        self.ripe.remove(share);
+        if held.late.len() < folded.len() + self.fold_from {
+            self.ripe.remove(share);
+        }
         let new = Write { key: share.clone(), value: Some(held.newest.encode()), columns: ColumnMask::ALL };
-        let gone = folded.iter().map(|id| Write { key: escrow::late_key(share, *id), value: None, columns: ColumnMask::ALL });
-        std::iter::once(new).chain(gone).collect()
+        std::iter::once(new).chain(folded.iter().map(|id| gone(share, *id))).collect()
     }
 
     /// What holds between two events of a term.

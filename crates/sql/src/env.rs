@@ -331,12 +331,6 @@ pub trait Transaction: Send + 'static {
         let _ = (group, share);
         async { Ok(None) }
     }
-    /// These ranges are read next, and change all the time: a transaction that is one statement may
-    /// read them at the moment of its commit.
-    fn read_exactly(&mut self, ranges: &[(GroupId, KeyRange)]) -> impl Future<Output = Result<()>> + Send {
-        let _ = ranges;
-        async { Ok(()) }
-    }
     /// Moves tokens to the first site, in a transaction of its own, so that it covers a delta of this
     /// size. Whether it does.
     fn bring(&mut self, sites: &[GroupId], share: &Key, delta: i128) -> impl Future<Output = Result<bool>> + Send {

@@ -12,8 +12,10 @@
 //! * a *reserving read* has no writes and no values yet: they are read when it is prepared, and
 //!   hold until its outcome. On hot data there is always somebody prepared, so it waits, and while
 //!   it waits it keeps new writers away (its *claim*). Nobody waits in a circle: whoever is
-//!   prepared and writes was never made to wait, and its Prepares elsewhere are refused by what the
-//!   reader has reserved there;
+//!   prepared and writes waited for nobody who is prepared, and its Prepares elsewhere are refused
+//!   by what the reader has reserved there;
+//! * whoever sets the number of an escrow column reads its shares in the same way, and writes them.
+//!   It waits for what is in flight, with a claim, and is refused by what is prepared;
 //! * an outcome enters the log only when this group's clock is at or above its commit timestamp. So
 //!   whatever is certified or read after that is above it, here and, since the timestamp is below
 //!   the ceiling, under every successor.
@@ -37,8 +39,8 @@ pub enum Preparation {
     /// the log before any later answer's record, with these writes. It is a vote when [`Engine::applied`] has seen it.
     Append { at: Timestamp, writes: Vec<Write> },
     /// Something in flight, the clock, a lease or a grant must come first; as in `Certified::Wait`.
-    /// It holds nothing meanwhile, except for a reserving read, whose claim ends with a later
-    /// answer or with [`Engine::give_up_claim`].
+    /// It holds nothing meanwhile, except for a claim on what it reads at `ReadEntry::AT_PREPARE`,
+    /// which ends with a later answer or with [`Engine::give_up_claim`].
     Wait(Ticket),
     /// The vote is NO, once that is in the log. Then [`Engine::give_up_claim`].
     Refuse(Refused),

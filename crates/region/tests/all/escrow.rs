@@ -75,7 +75,7 @@ fn key(row: u64) -> Key {
 impl World {
     fn new(seed: u64, bugs: PlantedBugs) -> World {
         let state = GroupState::new(bugs);
-        let engine = Engine::start(NodeId(1), GroupId(2), &state, bugs);
+        let engine = Engine::start(NodeId(1), GroupId(2), &state, bugs).folding_from(1);
         let mut world = World {
             rng: Rng::new(seed),
             bugs,
@@ -259,7 +259,7 @@ impl World {
         self.appended.truncate(kept);
         self.apply_all();
         self.term += 1;
-        self.engine = Engine::start(NodeId(1), GroupId(2), &self.state, self.bugs);
+        self.engine = Engine::start(NodeId(1), GroupId(2), &self.state, self.bugs).folding_from(1);
         self.lease();
         self.count("terms");
     }

@@ -84,6 +84,32 @@ pub fn scaled(value: &Datum, ty: &Type) -> Result<Option<i128>> {
     }
 }
 
+/// What is added to a column, as a share counts it: rounded as the sum would be. 22003 if that
+/// depends on a sum whose sign the bounds do not tell.
+pub fn scaled_delta(delta: &Datum, ty: &Type, bounds: Bounds) -> Result<Option<i128>> {
+    let Datum::Numeric(n) = delta else { return scaled(delta, ty) };
+    let digits = scale(ty);
+    if !n.is_finite() || n.min_scale() <= digits {
+        return scaled(delta, ty);
+    }
+    // Halves are rounded away from zero.
+    let nearest = n.round(i32::from(digits));
+    let twice = |n: &Numeric| n.add(n);
+    let is_half = twice(&n.sub(&n.trunc(i32::from(digits)))?)?.abs().min_scale() <= digits;
+    let away = scaled(&Datum::Numeric(nearest), ty)?;
+    match (is_half, away) {
+        (false, away) => Ok(away),
+        // Of a sum above zero, upwards; away from zero is that where the delta is above zero.
+        (true, Some(away)) if bounds.lo >= 0 => Ok(Some(if n.signum() > 0 { away } else { away + 1 })),
+        (true, Some(away)) if bounds.hi <= 0 => Ok(Some(if n.signum() < 0 { away } else { away - 1 })),
+        _ => Err(Error::sql("22003", "numeric field overflow")
+            .detail(format!(
+                "What is added has more than {digits} digits behind its point, and its last one may be rounded up or down."
+            ))
+            .hint("Round it first.")),
+    }
+}
+
 /// The value that a share's number means.
 pub fn datum(number: i128, ty: &Type) -> Result<Datum> {
     let out_of_range = || Error::sql("22003", format!("{} out of range", ty.base_name()));

@@ -204,7 +204,8 @@ fn constant(e: &Expr, ty: &Type) -> Result<Option<i128>> {
     };
     let Expr::Value(ast::ValueWithSpan { value: ast::Value::Number(text, _), .. }) = e else { return Ok(None) };
     let Some(number) = Numeric::parse(text).transpose()? else { return Ok(None) };
-    scaled(&Datum::Numeric(if is_negative { number.neg() } else { number }), ty)
+    // One that no value of the type can be is none.
+    Ok(scaled(&Datum::Numeric(if is_negative { number.neg() } else { number }), ty).unwrap_or(None))
 }
 
 /// 23514 for a default that no row could have.

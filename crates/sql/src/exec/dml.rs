@@ -298,7 +298,7 @@ async fn insert_together<T: Transaction>(
     let mut places: BTreeMap<GroupId, Vec<Key>> = BTreeMap::new();
     for row in &mut *rows {
         rt.step().await?;
-        if complete(table, row, rt.ctx.eval).is_err() {
+        if complete(table, row, rt.ctx.eval).is_err() || escrow::require(table, row).is_err() {
             return Ok(false);
         }
         for index in &unique {
@@ -487,6 +487,7 @@ async fn resolve<T: Transaction>(
 ) -> Result<Option<Change>> {
     let table = &plan.table;
     complete(table, &mut row, rt.ctx.eval)?;
+    escrow::require(table, &row).map_err(|ordinal| null_value(table, ordinal, &row, rt.ctx.eval))?;
     let arbiter_of = |index: usize| conflict.filter(|c| c.arbiters.is_empty() || c.arbiters.contains(&index));
     let unique = std::iter::once(0).chain(table.secondary(false)).filter(|index| table.table.indexes[*index].unique);
     let mut unique: Vec<usize> = unique.collect();

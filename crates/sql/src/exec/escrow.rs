@@ -11,7 +11,8 @@
 
 use super::Runtime;
 use super::op::{Op, Row, filter};
-use crate::catalog::escrow::{datum, scaled};
+use crate::catalog::escrow::{datum, scaled, scaled_delta};
+use crate::catalog::expression::{Facts, parse_expression, resolve_columns};
 use crate::catalog::{EscrowColumn, Table};
 use crate::env::{Locking, Scan, Transaction};
 use crate::plan::TablePlan;
@@ -92,11 +93,6 @@ async fn sums<T: Transaction>(
     };
     ranges.sort_unstable_by(|a, b| a.start.cmp(&b.start));
     ranges.dedup();
-    if let [one] = &ranges[..] {
-        let at_each: Vec<(GroupId, KeyRange)> = column.sites.iter().map(|site| (*site, one.clone())).collect();
-        rt.ctx.stay_home(column.sites.iter().copied(), Locking::None)?;
-        rt.txn.read_exactly(&at_each).await?;
-    }
     let mut sums: BTreeMap<Key, Sum> = BTreeMap::new();
     for range in ranges {
         rt.step().await?;
@@ -158,10 +154,13 @@ fn outside(table: &TablePlan, column: &EscrowColumn, headroom: Option<(i128, i12
     let (of, name) = (&table.table, name(table, column));
     let ty = &table.types[column.ordinal as usize];
     let shown = |n: i128| datum(n, ty).map_or_else(|_| n.to_string(), |d| number_text(&d));
-    let check = of.checks.iter().find(|c| c.expression.contains(&name)).map(|c| c.name.clone());
+    let uses = |text: &str| resolve_columns(&Facts::of(&parse_expression(text).ok()?), &of.columns, &of.name).ok();
+    let is_its = |text: &str| uses(text).is_some_and(|used| used.into_iter().any(|o| o == column.ordinal));
+    let check = of.checks.iter().find(|c| is_its(&c.expression)).map(|c| c.name.clone());
     let message = match &check {
         Some(check) => format!("new row for relation \"{}\" violates check constraint \"{check}\"", of.name),
-        None => format!("a value of column \"{name}\" of relation \"{}\" is out of range", of.name),
+        // The type's own limits.
+        None => return Error::sql("22003", format!("{} out of range", ty.base_name())).table(&of.name).column(name),
     };
     let (lo, hi) = (shown(column.lo), shown(column.hi));
     let detail = match headroom {
@@ -306,14 +305,18 @@ async fn add<T: Transaction>(
 ) -> Result<bool> {
     let of = table.table.escrow_column(ordinal);
     let column = of.ok_or_else(|| Error::internal("a delta of a column that has no shares"))?;
-    let Some(delta) = scaled(delta, &table.types[ordinal as usize])? else {
-        return checked(table, column, &Datum::Null).map(|_| true);
-    };
     let share = column.share_key(primary);
-    let width = column.hi - column.lo;
-    if delta.abs() > width {
-        return Err(outside(table, column, None));
-    }
+    let delta = match scaled_delta(delta, &table.types[ordinal as usize], column.bounds())? {
+        Some(delta) if delta.abs() <= column.hi - column.lo => delta,
+        // No row can have it; whether there is one has to be known first.
+        certain => {
+            return match (number(column, &share, rt).await?, certain) {
+                (None, _) => Ok(false),
+                (Some(_), Some(_)) => Err(outside(table, column, None)),
+                (Some(_), None) => checked(table, column, &Datum::Null).map(|_| true),
+            };
+        }
+    };
     let (mut is_there, mut is_first) = (false, true);
     let sites = nearest(column, rt);
     for site in sites.iter().copied() {
@@ -332,10 +335,8 @@ async fn add<T: Transaction>(
             is_there |= covers;
         }
         if covers {
-            if delta != 0 {
-                rt.ctx.write_at_home(site)?;
-                rt.txn.add(site, share, delta)?;
-            }
+            rt.ctx.write_at_home(site)?;
+            rt.txn.add(site, share, delta)?;
             return Ok(true);
         }
     }
@@ -353,7 +354,8 @@ async fn add<T: Transaction>(
 /// What a number that was read is after a delta; one that was not read stays `NULL`.
 pub(super) fn show(table: &TablePlan, ordinal: u32, shown: &mut Datum, delta: &Datum) -> Result<()> {
     let ty = &table.types[ordinal as usize];
-    if let (Some(before), Some(delta)) = (scaled(shown, ty)?, scaled(delta, ty)?) {
+    let Some(column) = table.table.escrow_column(ordinal) else { return Ok(()) };
+    if let (Some(before), Some(delta)) = (scaled(shown, ty)?, scaled_delta(delta, ty, column.bounds())?) {
         *shown = datum(before + delta, ty)?;
     }
     Ok(())
@@ -366,6 +368,11 @@ fn nearest<T: Transaction>(column: &EscrowColumn, rt: &Runtime<'_, T>) -> Vec<Gr
     let (mut near, far): (Vec<GroupId>, Vec<GroupId>) = column.sites.iter().partition(|site| is_here(site));
     near.extend(far);
     near
+}
+
+/// The error is the first escrow column of a row to be inserted that has no number.
+pub(super) fn require(table: &TablePlan, row: &[Datum]) -> std::result::Result<(), u32> {
+    table.table.escrow.iter().map(|e| e.ordinal).find(|o| row[*o as usize].is_null()).map_or(Ok(()), Err)
 }
 
 /// Whether a column of this table is an escrow column, whose numbers rows do not store.

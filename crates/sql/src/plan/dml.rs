@@ -650,9 +650,9 @@ fn deltas(table: &TableRef, base: ColId, set: &mut Vec<(u32, Expr)>) -> Vec<(u32
 
 /// What an expression adds to a column of this type.
 fn delta(e: &Expr, column: ColId, row: Range<ColId>, ty: &Type) -> Option<Expr> {
-    let is_it = |e: &Expr| matches!(uncast(e, ty), Expr::Column(c) if *c == column);
+    let is_it = |e: &Expr| matches!(widened(e, ty), Expr::Column(c) if *c == column);
     let is_apart = |e: &Expr| !e.columns().iter().any(|c| row.contains(c)) && !e.needs_executor() && !e.is_volatile();
-    let Expr::Call(function, args) = uncast(e, ty) else { return None };
+    let Expr::Call(function, args) = assigned(e, ty) else { return None };
     let [left, right] = &args[..] else { return None };
     match function.name {
         "+" if is_it(left) && is_apart(right) => Some(right.clone()),
@@ -668,13 +668,26 @@ fn delta(e: &Expr, column: ColId, row: Range<ColId>, ty: &Type) -> Option<Expr> 
     }
 }
 
-/// Without the casts around it that round nothing.
-fn uncast<'e>(e: &'e Expr, ty: &Type) -> &'e Expr {
-    let is_whole = |ty: &Type| matches!(ty, Type::Int2 | Type::Int4 | Type::Int8);
-    let rounds = |from: &Type| !is_whole(from) && is_whole(ty);
+fn is_whole(ty: &Type) -> bool {
+    matches!(ty, Type::Int2 | Type::Int4 | Type::Int8)
+}
+
+/// Without the cast to the column's type, which the bounds of the column stand for. One that rounds
+/// to a whole number stays: how it rounds depends on the sum.
+fn assigned<'e>(e: &'e Expr, ty: &Type) -> &'e Expr {
     match e {
-        Expr::Cast(c) if (is_whole(&c.from) || matches!(c.from, Type::Numeric(_))) && !rounds(&c.from) && !rounds(&c.to) => {
-            uncast(&c.expr, ty)
+        Expr::Cast(c) if c.to == *ty && (is_whole(&c.from) || matches!((&c.from, ty), (Type::Numeric(_), Type::Numeric(_)))) => {
+            &c.expr
+        }
+        _ => e,
+    }
+}
+
+/// A column without the cast to a wider type.
+fn widened<'e>(e: &'e Expr, ty: &Type) -> &'e Expr {
+    match e {
+        Expr::Cast(c) if c.from == *ty && (is_whole(&c.to) || matches!((ty, &c.to), (Type::Numeric(_), Type::Numeric(None)))) => {
+            &c.expr
         }
         _ => e,
     }

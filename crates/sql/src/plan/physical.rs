@@ -1011,7 +1011,9 @@ fn unasked(dml: &Dml) -> Vec<ColId> {
 /// Whether the input is one row by its primary key, and nothing else is asked of the row.
 fn is_point(table: &TablePlan, input: &Node) -> bool {
     let is_settled = table.on_updates.is_empty() && table.filling.is_empty() && table.generated.is_empty();
-    is_settled && super::fast::point(input).is_some()
+    // Whose region the row must have is asked of the row, unless its key says it.
+    let needs_region = |scan: &Scan| scan.regions.as_ref().is_some_and(|r| !r.is_computed);
+    is_settled && super::fast::point(input).is_some_and(|scan| !needs_region(scan))
 }
 
 /// The targets whose values are all fresh random UUIDs.

@@ -448,3 +448,82 @@ create table wrong (id int8 primary key, n int8 not null escrow references quota
 ----
 ERROR 42830: number of referencing and referenced columns for foreign key disagree
 
+
+create table exact (id int8 primary key, unused int8 check (unused <> 3), a numeric(10,2) not null escrow check (a >= 0), b int2 not null escrow, c numeric(6,2) not null escrow);
+----
+
+insert into exact values (1, 1, 10, 5, 0);
+----
+
+update exact set a = a + 1.234 where id = 1;
+----
+
+update exact set a = a + 1.235 where id = 1;
+----
+
+update exact set a = a - 0.005 where id = 1;
+----
+
+update exact set a = a + 10.0 / 3 where id = 1;
+----
+
+update exact set c = c + 0.004 where id = 1;
+----
+
+update exact set c = c + 0.005 where id = 1;
+----
+
+select * from exact;
+----
+
+update exact set a = a - 100 where id = 1;
+----
+
+update exact set b = b + 40000 where id = 1;
+----
+
+update exact set b = (b + 32760)::int2 where id = 1;
+----
+
+update exact set b = b + 70000 where id = 99;
+----
+
+update exact set b = b + null::int2 where id = 99;
+----
+
+insert into exact values (1, 1, null, 5, 0) on conflict do nothing;
+----
+
+insert into exact values (1, 1, 1, 1, 1) on conflict (id) do update set a = exact.a + excluded.a, b = exact.b - 1 returning a, b, c;
+----
+
+create table cents (id int8 primary key, a int8 not null escrow check (a between 0 and 5.5));
+----
+
+begin;
+----
+
+insert into exact values (2, 1, 3, 3, 3);
+----
+
+update exact set a = a + 2 where id = 2;
+----
+
+delete from exact where id = 2;
+----
+
+update exact set a = a + 2 where id = 2;
+----
+
+insert into exact values (2, 1, 7, 3, 3);
+----
+
+update exact set a = a + 2, b = 9 where id = 2;
+----
+
+commit;
+----
+
+select * from exact order by id;
+----
+

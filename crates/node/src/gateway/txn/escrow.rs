@@ -8,7 +8,7 @@ use crate::membership::shared::Shared;
 use crate::replica::Replica;
 use crate::transport::wire::{Request, Response};
 use futures::future::join_all;
-use meridian_base::escrow::{Free, Grant, Offer, Share};
+use meridian_base::escrow::{self, Free, Grant, Offer, Share};
 use meridian_base::{Change, ColumnMask, GroupId, Key, Mutation, Result, TxnId};
 use meridian_escrow::{Site, allocate};
 use meridian_sql::env::TxnOptions;
@@ -71,6 +71,13 @@ impl Txn {
     /// sites have them. A transaction of its own does it: this one holds nothing of it.
     pub(super) async fn bring_tokens(&mut self, sites: &[GroupId], share: &Key, delta: i128) -> Result<bool> {
         let Some(first) = sites.first().copied() else { return Ok(false) };
+        let own = |site: &GroupId| self.parts.iter().find(|p| p.group == *site);
+        // A row that the transaction has written itself gets no tokens from outside; and a round would
+        // change what the transaction has read of the number.
+        if sites.iter().filter_map(own).any(|part| part.own(share).is_some() || part.has_read(&escrow::range(share))) {
+            return Ok(false);
+        }
+        let added = own(&first).map_or(0, |part| part.added(share));
         let turn = self.gateway.rounds.enter(share).await;
         // Another round has brought them.
         if self.free_tokens(first, share).await?.is_some_and(|free| free.cover(delta)) {
@@ -80,7 +87,9 @@ impl Txn {
         if turn.rests() {
             return Ok(false);
         }
-        let brought = self.lead_round(sites, share, delta).await;
+        // With what the transaction has added already.
+        let all = if (added < 0) == (delta < 0) { delta + added } else { delta };
+        let brought = self.lead_round(sites, share, all).await;
         self.end_round(turn, first, share, delta, brought).await
     }
 

@@ -491,10 +491,6 @@ impl Transaction for Txn {
         self.free_tokens(group, share).await
     }
 
-    async fn read_exactly(&mut self, ranges: &[(GroupId, KeyRange)]) -> Result<()> {
-        Txn::read_exactly(self, ranges).await
-    }
-
     async fn bring(&mut self, sites: &[GroupId], share: &Key, delta: i128) -> Result<bool> {
         self.bring_tokens(sites, share, delta).await
     }

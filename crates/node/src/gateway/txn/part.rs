@@ -50,12 +50,21 @@ impl Part {
 
     /// What certification tests.
     pub fn reads(&self) -> Vec<ReadEntry> {
-        let held = self.held.iter().map(|range| ReadEntry {
+        // What is not written any more, after ROLLBACK TO, need not be kept.
+        let held = self.held.iter().filter(|range| self.writes.contains_key(&range.start)).map(|range| ReadEntry {
             target: Target::Range(range.clone()),
             columns: ColumnMask::ALL,
             until: ReadEntry::AT_PREPARE,
         });
         self.view.entries.iter().cloned().chain(held).collect()
+    }
+
+    /// Whether it has read something of a range.
+    pub fn has_read(&self, range: &KeyRange) -> bool {
+        self.view.entries.iter().any(|entry| match &entry.target {
+            Target::Key(key) => range.contains(key.as_bytes()),
+            Target::Range(read) => read.overlaps(range),
+        })
     }
 
     pub fn has_queued(&self) -> bool {

@@ -207,65 +207,30 @@ impl Txn {
         if targets > limits::RESERVED_TARGETS_MAX {
             return Err(too_large(format!("{targets} keys and ranges; the limit is {}.", limits::RESERVED_TARGETS_MAX)));
         }
-        let reserved = self.reserve_all(&script, BTreeMap::new()).await;
-        if reserved.as_ref().is_err_and(Error::is_retry) {
-            self.gateway.scripts.put(self.options.session, script);
-        }
-        reserved
-    }
-
-    /// Reads ranges of several groups at the moment of the commit, at the first attempt: what is in
-    /// them changes all the time, and is exact (design: escrow, E9). What was read before is
-    /// certified with them, and then there is nothing left to confirm.
-    pub(super) async fn read_exactly(&mut self, ranges: &[(GroupId, KeyRange)]) -> Result<()> {
-        let is_whole = self.options.read_only && self.options.is_held_back && self.options.as_of.is_none();
-        let may = is_whole && self.protocol.commit == CommitProtocol::Decentralised && self.reserved.is_none();
-        let (mut script, mut read) = (Script::new(), BTreeMap::new());
-        for (group, range) in ranges {
-            let target = Target::Range(range.clone());
-            let entry = ReadEntry { target, columns: ColumnMask::ALL, until: ReadEntry::AT_PREPARE };
-            script.entry(*group).or_default().extend([&entry]);
-        }
-        // One group's primary reads at one snapshot, and needs no reservation.
-        if !may || script.len() < 2 {
-            return Ok(());
-        }
-        for part in self.parts.iter_mut().filter(|p| !p.is_global) {
-            read.insert(part.group, std::mem::take(&mut part.view.entries));
-        }
-        self.reserve_all(&script, read).await
-    }
-
-    /// Prepares all of the script, and entries that were read before, and takes the values that come
-    /// with the votes.
-    async fn reserve_all(&mut self, script: &Script, mut read: BTreeMap<GroupId, Vec<ReadEntry>>) -> Result<()> {
         script.iter().try_for_each(|(group, _)| self.gateway.shared.check_reach(*group))?;
         self.gateway.shared.groups.common.metrics.add(Counter::ReservingReads);
         let id = self.new_id();
-        let is_far = script.keys().any(|group| self.is_far(*group));
-        let mut slices: BTreeMap<GroupId, Vec<ReadEntry>> =
-            script.iter().map(|(group, footprint)| (*group, footprint.entries())).collect();
-        read.retain(|_, entries| !entries.is_empty());
-        read.into_iter().for_each(|(group, entries)| slices.entry(group).or_default().extend(entries));
-        let slice = |reads: Vec<ReadEntry>| CommitRequest {
+        let slice = |footprint: &Footprint| CommitRequest {
             id,
-            reads,
+            reads: footprint.entries(),
             writes: Vec::new(),
-            min_commit: self.newest.max(self.options.schema_committed_at),
+            min_commit: self.options.schema_committed_at,
             schema: self.schema.clone(),
             global: Default::default(),
         };
-        let slices = slices.into_iter().map(|(group, reads)| (group, slice(reads))).collect();
+        let slices = script.iter().map(|(group, footprint)| (*group, slice(footprint))).collect();
         let prepares = self.prepares(slices);
         let counted = self.vote_on(id, prepares).await;
-        self.round_trips += u32::from(is_far);
-        match self.values(counted, script) {
+        match self.values(counted, &script) {
             Ok(reserved) => {
                 self.reserved = Some(Box::new(reserved));
                 Ok(())
             }
             Err(e) => {
                 self.gateway.shared.groups.common.metrics.add(Counter::ReservingReadsRefused);
+                if e.is_retry() {
+                    self.gateway.scripts.put(self.options.session, script);
+                }
                 Err(self.note_failure(e))
             }
         }

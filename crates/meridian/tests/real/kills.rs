@@ -1,5 +1,5 @@
-//! `kill -9`, again and again, sometimes with the loss of the disk, under the bank and inserts
-//! workloads: nothing acknowledged is lost, and as long as two of three zones live, everything is
+//! `kill -9`, again and again, sometimes with the loss of the disk, under the bank, inserts and
+//! escrow workloads: nothing acknowledged is lost, and as long as two of three zones live, everything is
 //! served.
 //!
 //! `MERIDIAN_KILLS` says how often (a campaign: 200), `MERIDIAN_DISK_LOSS_EVERY` how many of these
@@ -11,6 +11,7 @@ use crate::client::PgConnector;
 use crate::cluster;
 use crate::process::{Node, Spec};
 use meridian_workload::bank::{Bank, BankConfig};
+use meridian_workload::escrow::{Escrow, EscrowConfig};
 use meridian_workload::inserts::{Inserts, InsertsConfig};
 use meridian_workload::{Context, Outcome, RetryPolicy, WallTimer, Worker, Workload};
 use std::path::Path;
@@ -23,6 +24,7 @@ const KILLS_DEFAULT: u64 = 5;
 const DISK_LOSS_EVERY_DEFAULT: u64 = 4;
 const BANK_WORKERS: u32 = 6;
 const INSERT_WORKERS: u32 = 3;
+const ESCROW_WORKERS: u32 = 3;
 const REGION: &str = "eu";
 const ZONES: [&str; 3] = ["a", "b", "c"];
 /// What is promised is 3 s (design: replication). Tests share their machine with other tests, and
@@ -180,6 +182,8 @@ async fn kill_9_and_lost_disks_lose_nothing_and_two_of_three_zones_go_on() {
     let inserts = Inserts::new(InsertsConfig { think_time: 2 * think_time, ..InsertsConfig::default() });
     let bank_load = Load::start(bank.clone(), &zones, BANK_WORKERS, draw.below(1 << 30)).await;
     let inserts_load = Load::start(Arc::new(inserts), &zones, INSERT_WORKERS, draw.below(1 << 30)).await;
+    let escrow = Escrow::new(EscrowConfig { think_time: 2 * think_time, ..EscrowConfig::default() });
+    let escrow_load = Load::start(Arc::new(escrow), &zones, ESCROW_WORKERS, draw.below(1 << 30)).await;
     let context = bank_load.context.clone();
     tokio::time::sleep(Duration::from_secs(1)).await;
 
@@ -233,7 +237,7 @@ async fn kill_9_and_lost_disks_lose_nothing_and_two_of_three_zones_go_on() {
         disks += 1;
     }
 
-    let facts = bank_load.judge().await + inserts_load.judge().await;
+    let facts = bank_load.judge().await + inserts_load.judge().await + escrow_load.judge().await;
     gaps.sort_unstable();
     println!(
         "{kills} kills, {disks} lost disks, a power failure: {} acknowledged transfers, {facts} facts checked, 0 lost; longest \

@@ -73,6 +73,10 @@ impl MemTransaction {
         }
         Ok(true)
     }
+    /// Its last write of a key.
+    fn own_write(&self, group: GroupId, key: &Key) -> Option<&Write> {
+        self.writes.iter().rev().find(|(g, w)| *g == group && w.key == *key).map(|(_, w)| w)
+    }
     fn buffered(&self) -> usize {
         self.writes.len() + self.added.len()
     }
@@ -115,6 +119,8 @@ impl MemTransaction {
         }
         self.check_schema(catalog)?;
         let mut record = Vec::new();
+        let mut added = std::mem::take(&mut self.added);
+        added.retain(|(_, group, key, _)| self.own_write(*group, key).is_none());
         for (group, w) in std::mem::take(&mut self.writes) {
             record.push((group, w.key.clone(), w.columns));
             match w.value {
@@ -122,7 +128,7 @@ impl MemTransaction {
                 None => store.rows.remove(&(group, w.key)),
             };
         }
-        for (_, group, key, delta) in std::mem::take(&mut self.added) {
+        for (_, group, key, delta) in added {
             let share = store.rows.get(&(group, key.clone())).and_then(|share| Share::decode(share));
             let share = share.map(|share| share.plus(&Late::delta(share.incarnation, delta))).filter(Share::is_covered);
             let Some(share) = share else { return Err(Error::retry("could not serialize access: too few tokens")) };
@@ -256,17 +262,23 @@ impl Transaction for MemTransaction {
         Ok(())
     }
     async fn free(&mut self, group: GroupId, share: &Key) -> Result<Option<Free>> {
-        let own = self.writes.iter().rev().find(|(g, w)| *g == group && w.key == *share).map(|(_, w)| w.value.clone());
+        let own = self.own_write(group, share).map(|w| w.value.clone());
         let value = own.unwrap_or_else(|| self.env.inner.store.lock().rows.get(&(group, share.clone())).cloned());
         let delta = self.added(group, share);
         Ok(value.and_then(|value| Share::decode(&value)).map(|share| share.plus(&Late::delta(share.incarnation, delta)).free()))
     }
     fn add(&mut self, group: GroupId, share: Key, delta: i128) -> Result<()> {
-        self.added.push((self.buffered(), group, share, delta));
+        let own = self.own_write(group, &share).and_then(|w| Share::decode(w.value.as_ref()?));
+        match own.map(|own| own.plus(&Late::delta(own.incarnation, delta))) {
+            Some(own) => self.writes.push((group, Write { key: share, value: Some(own.encode()), columns: ColumnMask::ALL })),
+            None => self.added.push((self.buffered(), group, share, delta)),
+        }
         Ok(())
     }
     fn added(&self, group: GroupId, share: &Key) -> i128 {
-        self.added.iter().filter(|(_, g, key, _)| *g == group && key == share).map(|(.., delta)| delta).sum()
+        // What came before a write of the share is over.
+        let counted = self.added.iter().filter(|_| self.own_write(group, share).is_none());
+        counted.filter(|(_, g, key, _)| *g == group && key == share).map(|(.., delta)| delta).sum()
     }
     fn hold(&mut self, _: GroupId, _: KeyRange) -> Result<()> {
         Ok(())

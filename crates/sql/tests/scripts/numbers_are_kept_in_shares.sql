@@ -263,6 +263,7 @@ DETAIL: Failing row contains (acme, gpu, 60, null).
 insert into quotas values ('acme', 'gpu', null);
 ----
 ERROR 23502: null value in column "used" of relation "quotas" violates not-null constraint
+DETAIL: Failing row contains (acme, gpu, null, null).
 
 delete from quotas where org = 'acme' returning kind, used;
 ----
@@ -316,6 +317,8 @@ update prices set net = net + 0.25, free = free - 7 where id = 1;
 update prices set net = net + 0.255 where id = 1;
 ----
 ERROR 22003: numeric field overflow
+DETAIL: What is added has more than 2 digits behind its point, and its last one may be rounded up or down.
+HINT: Round it first.
 
 update prices set net = net + 0.26 where id = 1;
 ----
@@ -328,8 +331,7 @@ update prices set net = net - 105.25 where id = 1;
 
 update prices set free = free + 8 where id = 1;
 ----
-ERROR 23514: a value of column "free" of relation "prices" is out of range
-DETAIL: "free" stays from -2147483648 to 2147483647; it can go down by 4294967288 and up by 7.
+ERROR 22003: integer out of range
 
 select * from prices;
 ----
@@ -448,82 +450,119 @@ create table wrong (id int8 primary key, n int8 not null escrow references quota
 ----
 ERROR 42830: number of referencing and referenced columns for foreign key disagree
 
-
 create table exact (id int8 primary key, unused int8 check (unused <> 3), a numeric(10,2) not null escrow check (a >= 0), b int2 not null escrow, c numeric(6,2) not null escrow);
 ----
+(CREATE TABLE)
 
 insert into exact values (1, 1, 10, 5, 0);
 ----
+(INSERT 0 1)
 
 update exact set a = a + 1.234 where id = 1;
 ----
+(UPDATE 1)
 
 update exact set a = a + 1.235 where id = 1;
 ----
+(UPDATE 1)
 
 update exact set a = a - 0.005 where id = 1;
 ----
+(UPDATE 1)
 
 update exact set a = a + 10.0 / 3 where id = 1;
 ----
+(UPDATE 1)
 
 update exact set c = c + 0.004 where id = 1;
 ----
+(UPDATE 1)
 
 update exact set c = c + 0.005 where id = 1;
 ----
+ERROR 22003: numeric field overflow
+DETAIL: What is added has more than 2 digits behind its point, and its last one may be rounded up or down.
+HINT: Round it first.
 
 select * from exact;
 ----
+id | unused | a | b | c
+1 | 1 | 15.80 | 5 | 0.00
+(SELECT 1)
 
 update exact set a = a - 100 where id = 1;
 ----
+ERROR 23514: new row for relation "exact" violates check constraint "exact_a_check"
+DETAIL: "a" stays from 0.00 to 99999999.99; it can go down by 15.80 and up by 99999984.19.
 
 update exact set b = b + 40000 where id = 1;
 ----
+ERROR 22003: smallint out of range
 
 update exact set b = (b + 32760)::int2 where id = 1;
 ----
+(UPDATE 1)
 
 update exact set b = b + 70000 where id = 99;
 ----
+(UPDATE 0)
 
 update exact set b = b + null::int2 where id = 99;
 ----
+(UPDATE 0)
 
 insert into exact values (1, 1, null, 5, 0) on conflict do nothing;
 ----
+ERROR 23502: null value in column "a" of relation "exact" violates not-null constraint
+DETAIL: Failing row contains (1, 1, null, 5, 0.00).
 
 insert into exact values (1, 1, 1, 1, 1) on conflict (id) do update set a = exact.a + excluded.a, b = exact.b - 1 returning a, b, c;
 ----
+a | b | c
+16.80 | 32764 | 0.00
+(INSERT 0 1)
 
 create table cents (id int8 primary key, a int8 not null escrow check (a between 0 and 5.5));
 ----
+ERROR 0A000: escrow column "a" of table "cents" can have a CHECK of >=, <= and BETWEEN with constants only
+DETAIL: Constraint "cents_a_check" says something else.
 
 begin;
 ----
+(BEGIN)
 
 insert into exact values (2, 1, 3, 3, 3);
 ----
+(INSERT 0 1)
 
 update exact set a = a + 2 where id = 2;
 ----
+(UPDATE 1)
 
 delete from exact where id = 2;
 ----
+(DELETE 1)
 
 update exact set a = a + 2 where id = 2;
 ----
+(UPDATE 0)
 
 insert into exact values (2, 1, 7, 3, 3);
 ----
+(INSERT 0 1)
 
 update exact set a = a + 2, b = 9 where id = 2;
 ----
+(UPDATE 1)
 
 commit;
 ----
+(COMMIT)
 
 select * from exact order by id;
 ----
+id | unused | a | b | c
+1 | 1 | 16.80 | 32764 | 0.00
+2 | 1 | 9.00 | 9 | 3.00
+(SELECT 2)
 

@@ -416,8 +416,8 @@ impl Engine {
     }
 
     /// The escrow shares that have gathered many late keys: [`Engine::fold`] them.
-    pub fn to_fold(&mut self) -> Vec<Key> {
-        self.shares.to_fold()
+    pub fn take_ripe(&mut self) -> Vec<Key> {
+        self.shares.take_ripe()
     }
 
     /// Adds late keys of a share to it, if there are any to add and nobody prepared has read it:

@@ -30,7 +30,7 @@ pub(crate) struct Shares {
     taken: BTreeMap<Key, Taken>,
     /// Held shares with many late keys.
     ripe: BTreeSet<Key>,
-    /// Where [`Shares::to_fold`] goes on.
+    /// Where [`Shares::take_ripe`] goes on.
     folded_last: Key,
     /// [`FOLD_FROM`].
     fold_from: usize,
@@ -316,7 +316,7 @@ impl Shares {
     // --- folds
 
     /// Some of the shares that are to be folded; others the next time.
-    pub fn to_fold(&mut self) -> Vec<Key> {
+    pub fn take_ripe(&mut self) -> Vec<Key> {
         let after = (Excluded(self.folded_last.clone()), Unbounded);
         let mut some: Vec<Key> = self.ripe.range(after).take(FOLDS_AT_ONCE).cloned().collect();
         some.extend(self.ripe.range(..=self.folded_last.clone()).take(FOLDS_AT_ONCE - some.len()).cloned());

@@ -320,7 +320,7 @@ impl Replica {
     /// Adds what transactions over several groups have left beside escrow shares to them.
     fn fold(&self, core: &mut Core) {
         let Core { state, term: Some(term), .. } = core else { return };
-        for share in term.engine.to_fold() {
+        for share in term.engine.take_ripe() {
             let id = TxnId { hlc: self.common.clock.tick(self.physical()), gateway: self.node };
             if let Some((at, writes)) = term.engine.fold(state, id, &share, &self.clock, self.physical()) {
                 term.pending.push(Pending::Committed(Committed { id, at, writes }));

@@ -372,7 +372,7 @@ impl World {
                 let newest = self.grants(row, Timestamp::MAX).map(|(incarnation, ..)| incarnation);
                 let sets =
                     self.sent.iter().filter(|(_, s)| s.row == row && matches!(s.effect, Effect::Set(_))).map(|(id, _)| *id);
-                let any = sets.last();
+                let any = sets.max();
                 let by = [-2, -1, 1, 2][self.rng.below(4) as usize];
                 let (down, up) = if self.rng.one_in(2) { (by, 0) } else { (0, by) };
                 // Whoever gives tokens has a share of the row; the others may have had one of an older

@@ -157,5 +157,7 @@ fn change(catalog: &Catalog, table: DescriptorId, new: &TableStatistics) -> Resu
 
 /// The columns of a table that are counted.
 pub(crate) fn ordinals(table: &TableRef) -> Vec<u32> {
-    table.live_columns().filter(|(_, c)| !c.is_row_id()).map(|(o, _)| o).collect()
+    // Rows do not store the numbers of escrow columns.
+    let is_stored = |o: &u32| table.escrow_column(*o).is_none();
+    table.live_columns().filter(|(_, c)| !c.is_row_id()).map(|(o, _)| o).filter(is_stored).collect()
 }

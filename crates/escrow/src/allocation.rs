@@ -24,7 +24,7 @@ pub fn allocate(sites: &[Site]) -> Vec<i128> {
     if sites.is_empty() {
         return Vec::new();
     }
-    // 1. Nobody gets more than there is.
+    // 1. A want is at most the sum of the offers.
     let mut wanted: Vec<i128> =
         sites.iter().map(|s| if s.is_waiting && s.wanted > all { 0 } else { s.wanted.min(all) }).collect();
     let mut rejected: Vec<usize> = Vec::new();

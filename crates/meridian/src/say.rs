@@ -3,7 +3,7 @@
 use std::fmt::Arguments;
 use std::io::{ErrorKind, Write};
 
-/// Prints a line to standard output, as `println!` does, and goes on if nobody reads it.
+/// Prints a line to standard output, as `println!` does. A reader that has left is no error.
 macro_rules! say {
     () => {
         $crate::say::print(format_args!("\n"))
@@ -13,7 +13,7 @@ macro_rules! say {
     };
 }
 
-/// Prints to standard output at once, as `print!` does, and goes on if nobody reads it.
+/// Prints to standard output at once, as `print!` does. A reader that has left is no error.
 macro_rules! say_part {
     ($($arg:tt)*) => {
         $crate::say::print(format_args!($($arg)*))

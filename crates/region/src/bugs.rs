@@ -122,6 +122,21 @@ impl PlantedBug {
         PlantedBug::EscrowTrustsOffer,
     ];
 
+    /// The rule is one of the shares of numbers (`base::escrow`): only changes of shares show it.
+    pub fn is_of_shares(self) -> bool {
+        matches!(
+            self,
+            PlantedBug::EscrowIgnoresInFlight
+                | PlantedBug::EscrowIgnoresPrepared
+                | PlantedBug::EscrowCreditEarly
+                | PlantedBug::EscrowFromApplied
+                | PlantedBug::EscrowFoldUndecided
+                | PlantedBug::EscrowRefusalNotLogged
+                | PlantedBug::EscrowGrantOfAnother
+                | PlantedBug::EscrowTrustsOffer
+        )
+    }
+
     /// As on a command line: `commit-not-idempotent`.
     pub fn name(self) -> &'static str {
         match self {

@@ -73,8 +73,8 @@ pub enum Certified {
     /// under a new id.
     Done(CommitOutcome),
     /// Too few tokens are free for a delta, or the share is not there. That may change, so the
-    /// refusal has to be in the log before anybody is told of it: append `Refused` for the transaction, and certify again when
-    /// the ticket wakes.
+    /// refusal has to be in the log before anybody is told of it: append `Refused` for the
+    /// transaction, and certify again when the ticket wakes.
     Refuse(Ticket),
     /// What it read of GLOBAL rows is not known to hold for long enough: ask a replica again
     /// (`GlobalReads::hold_until`), then certify again. It holds nothing meanwhile.

@@ -166,7 +166,7 @@ impl Demo {
     fn tell(&self, text: &str) {
         match self.manner {
             Manner::Script => {
-                // Nobody listening is no reason to stop.
+                // The demonstration goes on when its reader has left.
                 let _ = std::io::stderr().lock().write_all(text.as_bytes());
             }
             _ => say_part!("{text}"),

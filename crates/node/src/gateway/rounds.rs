@@ -1,8 +1,8 @@
 //! Rounds of redistribution that this gateway leads, one at a time for each row (design: escrow,
 //! «Triggers»).
 //!
-//! Whoever finds too few tokens waits until a round that is under way has ended, and looks again. A
-//! round that has brought nothing is not repeated for a while, which doubles.
+//! A statement that finds too few tokens waits for the round that is under way, and looks again.
+//! After a round that brought nothing the row has a pause, which doubles with each such round.
 
 use meridian_base::Key;
 use parking_lot::Mutex;

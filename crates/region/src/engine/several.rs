@@ -36,7 +36,8 @@ use meridian_base::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Preparation {
     /// It passed and its reservations are held, at this timestamp: append the `Prepared` record to
-    /// the log before any later answer's record, with these writes. It is a vote when [`Engine::applied`] has seen it.
+    /// the log before any later answer's record, with these writes. It is a vote when
+    /// [`Engine::applied`] has seen it.
     Append { at: Timestamp, writes: Vec<Write> },
     /// Something in flight, the clock, a lease or a grant must come first; as in `Certified::Wait`.
     /// It holds nothing meanwhile, except for a claim on what it reads at `ReadEntry::AT_PREPARE`,

@@ -192,20 +192,7 @@ impl Bug {
     }
     /// The workload that it shows in, if it does in one only.
     pub(super) fn workload(self) -> Option<WorkloadKind> {
-        use PlantedBug as P;
-        let is_of_shares = matches!(
-            self,
-            Bug::Group(
-                P::EscrowIgnoresInFlight
-                    | P::EscrowIgnoresPrepared
-                    | P::EscrowCreditEarly
-                    | P::EscrowFromApplied
-                    | P::EscrowFoldUndecided
-                    | P::EscrowRefusalNotLogged
-                    | P::EscrowGrantOfAnother
-                    | P::EscrowTrustsOffer
-            )
-        );
+        let is_of_shares = matches!(self, Bug::Group(bug) if bug.is_of_shares());
         is_of_shares.then_some(WorkloadKind::Escrow)
     }
     /// The reverse of [`Bug::name`].

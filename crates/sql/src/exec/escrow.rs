@@ -250,15 +250,12 @@ pub(super) async fn complete<T: Transaction>(
     new: &mut [Datum],
     rt: &mut Runtime<'_, T>,
 ) -> Result<()> {
-    for column in &table.table.escrow {
-        let at = column.ordinal as usize;
-        if new[at].is_null() {
-            let share = column.share_key(&table.primary_key(old)?);
-            let number = number(column, &share, rt).await?.ok_or_else(|| without_share(&table.table))?;
-            new[at] = datum(number, &table.types[at])?;
-        }
+    let ordinals = table.table.escrow.iter().map(|column| column.ordinal);
+    let unread: Vec<u32> = ordinals.filter(|at| new[*at as usize].is_null()).collect();
+    if unread.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    read(table, &unread, &table.primary_key(old)?, new, rt).await
 }
 
 /// Adds to the numbers of a row. `false`: the row is not there.

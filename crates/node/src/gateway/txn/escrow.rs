@@ -1,5 +1,5 @@
-//! A gateway's part in escrow columns: what a site has to give, and rounds of redistribution (design:
-//! escrow, E6 to E8, E14 to E16; Samya, §3.4: Avantan[*] is a transaction over several groups).
+//! A gateway's part in escrow columns: what a site has to give, and rounds of redistribution
+//! (design: escrow, E6 to E8, E14 to E16; Samya, §3.4: Avantan[*] is a transaction over several groups).
 
 use super::{CALL_TIMEOUT, Txn};
 use crate::gateway::rounds::Turn;
@@ -67,8 +67,8 @@ impl Txn {
         Ok(offer.map(|Offer { free, .. }| Free { down: free.down + own, up: free.up - own }))
     }
 
-    /// Brings so many tokens to the first site that a delta of this size is covered there, if the
-    /// sites have them. A transaction of its own does it: this one holds nothing of it.
+    /// Moves tokens to the first site until it covers a delta of this size; `false`: the sites do
+    /// not have enough. A transaction of its own moves them: this one holds nothing of it.
     pub(super) async fn bring_tokens(&mut self, sites: &[GroupId], share: &Key, delta: i128) -> Result<bool> {
         let Some(first) = sites.first().copied() else { return Ok(false) };
         let own = |site: &GroupId| self.parts.iter().find(|p| p.group == *site);
@@ -119,7 +119,7 @@ impl Txn {
             let Some(moves) = moves(sites, &offers, delta) else { return Ok(false) };
             match self.sibling().move_tokens(share, moves).await {
                 Ok(()) => return Ok(true),
-                // What was offered was gone (E16), or somebody reads the number.
+                // A site had spent what it offered (E16), or a reader holds the number.
                 Err(e) if e.is_retry() => last = Err(e),
                 Err(e) => return Err(e),
             }
@@ -143,8 +143,8 @@ impl Txn {
     }
 }
 
-/// How the grants of the sites change. `None`: they do not have what the first one wants, or there
-/// is nobody to give.
+/// How the grants of the sites change. `None`: no tokens are to move. The sites have too few, or
+/// the first one did not answer, or it has what it wants.
 fn moves(sites: &[GroupId], offers: &[Result<Option<Offer>>], delta: i128) -> Option<Vec<(GroupId, Grant)>> {
     let known = |offer: &Result<Option<Offer>>| offer.as_ref().ok().copied().flatten();
     // All shares of a row have one incarnation, but for the moment in which it is set.

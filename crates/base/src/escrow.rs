@@ -144,9 +144,10 @@ impl Share {
     }
 }
 
-/// What a transaction over several groups adds to a site's share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a transaction adds to a site's share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Late {
+    /// That of the share; of a grant, that of the shares that the tokens come from (E15).
     pub incarnation: TxnId,
     pub contribution: i128,
     pub down: i128,
@@ -154,13 +155,21 @@ pub struct Late {
 }
 
 impl Late {
-    /// A move of tokens: the number stays.
-    pub fn grant(grant: Grant) -> Late {
-        Late { incarnation: grant.incarnation, contribution: 0, down: grant.down, up: grant.up }
+    /// A change of grants (E14): the number stays.
+    pub fn grant(incarnation: TxnId, down: i128, up: i128) -> Late {
+        Late { incarnation, contribution: 0, down, up }
+    }
+    /// What the bounds of a row add to its grants when they change (E13).
+    pub fn rebound(incarnation: TxnId, before: Bounds, after: Bounds) -> Late {
+        Late::grant(incarnation, before.lo - after.lo, after.hi - before.hi)
     }
     /// A delta: it moves no grant.
     pub fn delta(incarnation: TxnId, delta: i128) -> Late {
         Late { incarnation, contribution: delta, down: 0, up: 0 }
+    }
+    /// Whether it changes the grants of its share.
+    pub fn has_grants(&self) -> bool {
+        self.down != 0 || self.up != 0
     }
     /// Both, as one of the same incarnation.
     pub fn plus(self, other: &Late) -> Late {
@@ -229,6 +238,16 @@ impl Free {
     pub fn cover(&self, delta: i128) -> bool {
         -delta <= self.down && delta <= self.up
     }
+    /// Whether they are enough for a change of the share.
+    pub fn allow(&self, late: &Late) -> bool {
+        let (down, up) = late.takes();
+        down <= self.down && up <= self.up
+    }
+    /// What is left after a change of the share.
+    pub fn after(&self, late: &Late) -> Free {
+        let (down, up) = late.takes();
+        Free { down: self.down - down, up: self.up - up }
+    }
 }
 
 /// What a site has to give to a round of redistribution.
@@ -238,43 +257,47 @@ pub struct Offer {
     pub free: Free,
 }
 
-/// How a site's grants change when tokens are moved (design: escrow, E14): what it gets, less what
-/// it gives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Grant {
-    /// That of the shares that the tokens come from (E15).
-    pub incarnation: TxnId,
-    pub down: i128,
-    pub up: i128,
-}
-
 /// Adds up what sites have of one row, from the versions that a reader sees in each site's
 /// [`range`] (E1, E9).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     /// `None`: no site has a share, so there is no row.
     pub value: Option<i128>,
+    /// The grants of all sites, which tell the row's bounds (E2).
+    down: i128,
+    up: i128,
 }
 
 impl Sum {
     /// One site's keys and values, in their order.
     pub fn add_site<'a>(&mut self, versions: impl IntoIterator<Item = (&'a Key, &'a [u8])>) {
         let mut share: Option<Share> = None;
-        let mut sum = 0;
         for (key, value) in versions {
             if let Some(found) = Share::decode(value) {
                 share = Some(found);
-                sum += found.contribution;
-            } else if let (Some(share), Some((_, id, late))) = (&share, Late::of(key, value))
+            } else if let (Some(share), Some((_, id, late))) = (&mut share, Late::of(key, value))
                 && late.incarnation == share.incarnation
                 && id > share.floor
             {
-                sum += late.contribution;
+                *share = share.plus(&late);
             }
         }
-        if share.is_some() {
-            self.value = Some(self.value.unwrap_or(0) + sum);
+        if let Some(share) = share {
+            self.value = Some(self.value.unwrap_or(0) + share.contribution);
+            self.down += share.down;
+            self.up += share.up;
         }
+    }
+
+    /// With what a transaction itself adds, of a row that is there.
+    pub fn plus(self, own: &Late) -> Sum {
+        let value = self.value.map(|value| value + own.contribution);
+        Sum { value, down: self.down + own.down, up: self.up + own.up }
+    }
+
+    /// Between what the number stays, of a row that is there.
+    pub fn bounds(&self) -> Bounds {
+        Bounds { lo: -self.down, hi: self.up }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What travels between a gateway and a group's primary: what was read, what is written, and what
 //! came of it (design: transactions, «At the gateway» and «Certification at a primary»).
 
-use crate::escrow::Grant;
+use crate::escrow::Late;
 use crate::id::{DescriptorId, GroupId, TxnId};
 use crate::key::{Key, Target};
 use crate::time::Timestamp;
@@ -98,8 +98,9 @@ pub enum Change {
     /// The key is that of a share ([`crate::escrow`]), which is there: its contribution changes by
     /// this much. Blind: the primary knows what it is (design: escrow, E4, E5).
     Add(i128),
-    /// The key is that of a share, whose grants change; a site that has none gets one.
-    Grant(Grant),
+    /// The key is that of a share of a known incarnation, to which this is added: its grants change,
+    /// and its contribution may. A site that has none gets one.
+    Shift(Late),
 }
 
 impl Change {
@@ -107,7 +108,7 @@ impl Change {
     pub fn value(&self) -> Option<&Bytes> {
         match self {
             Change::Put(value) => Some(value),
-            Change::Delete | Change::Add(_) | Change::Grant(_) => None,
+            Change::Delete | Change::Add(_) | Change::Shift(_) => None,
         }
     }
     /// Whether it takes room.
@@ -135,7 +136,7 @@ impl Mutation {
         let value = match &self.change {
             Change::Delete => None,
             Change::Put(value) => Some(value.clone()),
-            Change::Add(_) | Change::Grant(_) => return None,
+            Change::Add(_) | Change::Shift(_) => return None,
         };
         Some(Write { key: self.key.clone(), value, columns: self.columns })
     }

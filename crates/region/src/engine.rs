@@ -376,7 +376,7 @@ impl Engine {
     /// Whether every delta finds a share that covers it.
     fn check_deltas<V: Versions>(&mut self, versions: &V, request: &CommitRequest) -> Result<(), Uncovered> {
         for mutation in &request.writes {
-            let is_known = matches!(mutation.change, Change::Add(_) | Change::Grant(_));
+            let is_known = matches!(mutation.change, Change::Add(_) | Change::Shift(_));
             // A deleted share takes its late keys along.
             let ends = matches!(mutation.change, Change::Delete) && escrow::is_key(mutation.key.as_bytes());
             if !is_known && !ends {
@@ -505,7 +505,7 @@ impl Engine {
             return Some(Certified::Done(CommitOutcome::Committed(at)));
         }
         if state.standing(id) == Standing::Refused {
-            let delta = request.writes.iter().find(|w| matches!(w.change, Change::Add(_) | Change::Grant(_)));
+            let delta = request.writes.iter().find(|w| matches!(w.change, Change::Add(_) | Change::Shift(_)));
             return Some(conflict(delta.map_or(Key::MIN, |w| w.key.clone()), ConflictReason::Short));
         }
         (id.hlc <= state.watermark()).then_some(Certified::Done(CommitOutcome::Forgotten))

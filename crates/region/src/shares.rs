@@ -176,7 +176,7 @@ impl Shares {
     pub fn covers(&self, id: TxnId, share: &Key, change: &Change) -> bool {
         let Some(held) = self.held.get(share) else {
             // A share that is new is given tokens, and gives none.
-            return matches!(change, Change::Grant(grant) if grant.down >= 0 && grant.up >= 0);
+            return matches!(change, Change::Shift(late) if late.contribution == 0 && late.down >= 0 && late.up >= 0);
         };
         // At or below the floor a late key of it would count nowhere (counterexample 96).
         let is_above = id > held.newest.floor;
@@ -184,10 +184,9 @@ impl Shares {
         match change {
             Change::Add(delta) => free.cover(*delta),
             // E15, E16.
-            Change::Grant(grant) => {
-                let is_of_now = grant.incarnation == held.newest.incarnation || self.bugs.has(PlantedBug::EscrowGrantOfAnother);
-                let is_covered = -grant.down <= free.down && -grant.up <= free.up;
-                is_of_now && (is_covered || self.bugs.has(PlantedBug::EscrowTrustsOffer))
+            Change::Shift(late) => {
+                let is_of_now = late.incarnation == held.newest.incarnation || self.bugs.has(PlantedBug::EscrowGrantOfAnother);
+                is_of_now && (free.allow(late) || self.bugs.has(PlantedBug::EscrowTrustsOffer))
             }
             Change::Delete | Change::Put(_) => true,
         }
@@ -227,13 +226,13 @@ impl Shares {
                     let incarnation = self.held.get(&mutation.key).map(|held| held.newest.incarnation);
                     writes.push(self.add_late(id, mutation, Late::delta(incarnation.unwrap_or_default(), delta)));
                 }
-                Change::Grant(grant) => {
+                Change::Shift(late) => {
                     if !self.held.contains_key(&mutation.key) {
                         // Without one no reader would know which late keys count (counterexample 99).
-                        let value = Some(Share::empty(grant.incarnation).encode());
+                        let value = Some(Share::empty(late.incarnation).encode());
                         writes.push(Write { key: mutation.key.clone(), value, columns: ColumnMask::ALL });
                     }
-                    writes.push(self.add_late(id, mutation, Late::grant(grant)));
+                    writes.push(self.add_late(id, mutation, late));
                 }
                 Change::Delete | Change::Put(_) => {
                     writes.extend(mutation.resolved());

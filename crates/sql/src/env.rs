@@ -4,7 +4,7 @@
 use crate::catalog::{Catalog, CatalogChange};
 pub use crate::rows::*;
 use bytes::Bytes;
-use meridian_base::escrow::Free;
+use meridian_base::escrow::{Late, Offer};
 use meridian_base::{
     ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, Result, SchemaVersion, SessionId, Timestamp, TxnId, Write,
 };
@@ -325,23 +325,26 @@ pub trait Transaction: Send + 'static {
     }
     /// Buffers a write. 53200 if the transaction grows too large.
     fn write(&mut self, group: GroupId, write: Write) -> Result<()>;
-    /// How far a row's number may go by deltas in this group, the transaction's own changes
-    /// included; `None`: the group has no share of it. Nothing certifies what this says.
-    fn free(&mut self, group: GroupId, share: &Key) -> impl Future<Output = Result<Option<Free>>> + Send {
+    /// How far a row's number may go by changes in this group, the transaction's own included;
+    /// `None`: the group has no share of it. Nothing certifies what this says.
+    fn offer(&mut self, group: GroupId, share: &Key) -> impl Future<Output = Result<Option<Offer>>> + Send {
         let _ = (group, share);
         async { Ok(None) }
     }
-    /// Moves tokens to the first site, in a transaction of its own, so that it covers a delta of this
-    /// size. Whether it does.
-    fn bring(&mut self, sites: &[GroupId], share: &Key, delta: i128) -> impl Future<Output = Result<bool>> + Send {
-        let _ = (sites, share, delta);
+    /// Moves tokens to the first site, in a transaction of its own, so that it allows this change.
+    /// Whether it does.
+    fn bring(&mut self, sites: &[GroupId], share: &Key, late: Late) -> impl Future<Output = Result<bool>> + Send {
+        let _ = (sites, share, late);
         async { Ok(false) }
     }
     /// Buffers a delta of a share (`base::escrow`). Certification asserts that the share is there and
     /// covers it.
     fn add(&mut self, group: GroupId, share: Key, delta: i128) -> Result<()>;
-    /// What deltas buffered so far add to a share: reads do not show it.
-    fn added(&self, group: GroupId, share: &Key) -> i128;
+    /// Buffers a change of a share's grants, whose incarnation is known: certification asserts that
+    /// it still is that one, and that it allows the change.
+    fn shift(&mut self, group: GroupId, share: Key, late: Late) -> Result<()>;
+    /// What is buffered so far to be added to a share: reads do not show it.
+    fn added(&self, group: GroupId, share: &Key) -> Late;
     /// Keeps everything in the range as it is from certification to the commit, whatever it is: for
     /// shares that are about to be written whole.
     fn hold(&mut self, group: GroupId, range: KeyRange) -> Result<()>;

@@ -8,7 +8,7 @@
 
 use crate::rng::Rng;
 use crate::store::Store;
-use meridian_base::escrow::{self, Bounds, Grant, Late, Share, Sum};
+use meridian_base::escrow::{self, Bounds, Late, Share, Sum};
 use meridian_base::record::{Committed, Outcome, Payload, Prepared, Record, Reserved, SchemaGrant};
 use meridian_base::{
     Change, Clock, ColumnMask, CommitOutcome, CommitRequest, ConflictReason, GroupId, Key, LogPosition, Mutation, NodeId,
@@ -31,7 +31,7 @@ enum Effect {
     Delete,
     Read,
     /// Tokens go to another site, or come from there.
-    Grant(Grant),
+    Grant(Late),
 }
 
 #[derive(Clone, Debug)]
@@ -172,7 +172,7 @@ impl World {
             Effect::Set(value) => (vec![exact], Some(Change::Put(Share::begin(id, value, BOUNDS).encode()))),
             Effect::Delete => (vec![exact], Some(Change::Delete)),
             Effect::Read => (vec![exact], None),
-            Effect::Grant(grant) => (vec![], Some(Change::Grant(grant))),
+            Effect::Grant(grant) => (vec![], Some(Change::Shift(grant))),
         };
         let writes = change.map(|change| Mutation { key: key(row), change, columns: ColumnMask::ALL }).into_iter().collect();
         let schema = SchemaUse { version: self.state.grant().version, ..SchemaUse::default() };
@@ -317,7 +317,7 @@ impl World {
             match sent.effect {
                 Effect::Set(_) => drop(grants.insert(sent.row, (id, -BOUNDS.lo, BOUNDS.hi))),
                 Effect::Delete => drop(grants.remove(&sent.row)),
-                Effect::Grant(Grant { incarnation, down, up }) => {
+                Effect::Grant(Late { incarnation, down, up, .. }) => {
                     let of_row = grants.entry(sent.row).or_insert((incarnation, 0, 0));
                     if of_row.0 != incarnation {
                         return Err(format!("{id} moves tokens of {incarnation} to {}", of_row.0));
@@ -379,7 +379,7 @@ impl World {
                 // row.
                 let incarnation = newest.and(if self.rng.one_in(4) { any } else { newest });
                 if let Some(incarnation) = incarnation {
-                    let id = self.begin(row, Effect::Grant(Grant { incarnation, down, up }));
+                    let id = self.begin(row, Effect::Grant(Late::grant(incarnation, down, up)));
                     self.prepare(id);
                 }
             }

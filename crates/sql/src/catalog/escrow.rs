@@ -19,11 +19,33 @@ pub struct EscrowColumn {
     /// The groups that hold shares. A row is inserted, and its number set, with all tokens in the
     /// row's own group if that is one of them, else in the first.
     pub sites: Vec<GroupId>,
+    /// Columns of the row that are bounds of the number too (E13).
+    #[serde(default)]
+    pub limits: Vec<Limit>,
+}
+
+/// A column of the row that the number does not cross.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Limit {
+    pub ordinal: u32,
+    /// The number stays at or below it; else at or above.
+    pub is_upper: bool,
 }
 
 impl EscrowColumn {
+    /// The bounds of all rows.
     pub fn bounds(&self) -> Bounds {
         Bounds { lo: self.lo, hi: self.hi }
+    }
+    /// The bounds of one row; `ty` is the column's. 22003 if a limit is beyond what can be counted.
+    pub fn bounds_of(&self, row: &[Datum], ty: &Type) -> Result<Bounds> {
+        self.limits.iter().try_fold(self.bounds(), |Bounds { lo, hi }, limit| {
+            Ok(match (scaled(&row[limit.ordinal as usize], ty)?, limit.is_upper) {
+                (Some(n), true) => Bounds { lo, hi: hi.min(n) },
+                (Some(n), false) => Bounds { lo: lo.max(n), hi },
+                (None, _) => Bounds { lo, hi },
+            })
+        })
     }
     /// The key of a row's share, the same in every site, from the row's key in the primary index.
     pub fn share_key(&self, primary: &Key) -> Key {
@@ -57,6 +79,11 @@ pub fn limits(ty: &Type) -> Option<Bounds> {
         }
         _ => None,
     }
+}
+
+/// Whether values of a type can be bounds of an escrow column: they are whole numbers of its units.
+pub fn can_limit(limit: &Type, ty: &Type) -> bool {
+    limits(limit).is_some() && scale(limit) <= scale(ty)
 }
 
 /// How many digits of a number of the type are behind its point.

@@ -4,7 +4,7 @@
 //! ([`check`]), so that no statement has to know of it.
 
 use super::Deriver;
-use crate::catalog::escrow::{limits, scaled};
+use crate::catalog::escrow::{Limit, can_limit, limits, scaled};
 use crate::catalog::expression::{Facts, parse_expression, resolve_columns};
 use crate::catalog::{Column, Database, EscrowColumn, Homes, Table};
 use crate::types::numeric::Numeric;
@@ -21,7 +21,7 @@ pub(super) fn is_said(words: &[Token]) -> bool {
 
 /// A column that is declared so, before the rest of its table is known.
 pub(super) fn declared(ordinal: u32) -> EscrowColumn {
-    EscrowColumn { ordinal, index: 0, lo: 0, hi: 0, sites: Vec::new() }
+    EscrowColumn { ordinal, index: 0, lo: 0, hi: 0, sites: Vec::new(), limits: Vec::new() }
 }
 
 impl Deriver<'_> {
@@ -33,9 +33,9 @@ impl Deriver<'_> {
         let sites = self.sites(table, database);
         for at in 0..table.escrow.len() {
             let ordinal = table.escrow[at].ordinal;
-            let Bounds { lo, hi } = bounds(table, ordinal)?;
+            let Said { bounds: Bounds { lo, hi }, limits } = said(table, ordinal)?;
             let index = self.new_id();
-            table.escrow[at] = EscrowColumn { ordinal, index, lo, hi, sites: sites.clone() };
+            table.escrow[at] = EscrowColumn { ordinal, index, lo, hi, sites: sites.clone(), limits };
             check_default(&table.columns[ordinal as usize], Bounds { lo, hi })?;
         }
         Ok(())
@@ -97,7 +97,7 @@ pub(super) fn check(table: &Table) -> Result<()> {
         if table.foreign_keys.iter().any(|f| f.columns.contains(&ordinal)) {
             return refuse("cannot be in a foreign key");
         }
-        if bounds(table, ordinal)? != column.bounds() {
+        if said(table, ordinal)? != (Said { bounds: column.bounds(), limits: column.limits.clone() }) {
             return refuse("keeps its bounds and its type");
         }
         if table.moving.is_some() {
@@ -114,10 +114,18 @@ fn used(table: &Table, expression: &Expr) -> Result<Vec<u32>> {
     Ok(resolve_columns(&Facts::of(expression), &table.columns, &table.name)?.into_iter().collect())
 }
 
-/// What the column's check says; the type's limits where it says nothing.
-fn bounds(table: &Table, ordinal: u32) -> Result<Bounds> {
+/// What a column's check says.
+#[derive(PartialEq)]
+struct Said {
+    /// The type's where it says nothing.
+    bounds: Bounds,
+    /// In order.
+    limits: Vec<Limit>,
+}
+
+fn said(table: &Table, ordinal: u32) -> Result<Said> {
     let ty = &table.columns[ordinal as usize].ty;
-    let mut bounds = limits(ty)
+    let bounds = limits(ty)
         .ok_or_else(|| unsupported(table, ordinal, "must be of an integer type, or of numeric with up to 18 digits"))?;
     let mut checks = Vec::new();
     for check in &table.checks {
@@ -127,28 +135,41 @@ fn bounds(table: &Table, ordinal: u32) -> Result<Bounds> {
         }
     }
     let (check, expression) = match &checks[..] {
-        [] => return Ok(bounds),
+        [] => return Ok(Said { bounds, limits: Vec::new() }),
         [one] => one,
         [..] => return Err(unsupported(table, ordinal, "can have one CHECK")),
     };
     if !check.validated {
         return Err(unsupported(table, ordinal, "cannot have a CHECK that is NOT VALID"));
     }
+    let mut said = Said { bounds, limits: Vec::new() };
     let mut conditions = Vec::new();
     conjuncts(expression, &mut conditions);
     for condition in conditions {
-        let said = condition_bounds(table, ordinal, condition)?.ok_or_else(|| {
-            unsupported(table, ordinal, "can have a CHECK of >=, <= and BETWEEN with constants only")
-                .detail(format!("Constraint \"{}\" says something else.", check.name))
+        let ends = ends(table, ordinal, condition)?.ok_or_else(|| {
+            unsupported(
+                table,
+                ordinal,
+                "can have a CHECK of >=, <= and BETWEEN with constants and NOT NULL numbers of its row only",
+            )
+            .detail(format!("Constraint \"{}\" says something else.", check.name))
         })?;
-        bounds = Bounds { lo: bounds.lo.max(said.lo), hi: bounds.hi.min(said.hi) };
+        for (end, is_upper) in ends {
+            match (end, is_upper) {
+                (End::Number(n), true) => said.bounds.hi = said.bounds.hi.min(n),
+                (End::Number(n), false) => said.bounds.lo = said.bounds.lo.max(n),
+                (End::Column(ordinal), is_upper) => said.limits.push(Limit { ordinal, is_upper }),
+            }
+        }
     }
-    if bounds.lo > bounds.hi {
+    said.limits.sort_unstable();
+    said.limits.dedup();
+    if said.bounds.lo > said.bounds.hi {
         let message =
             format!("no value of column \"{}\" meets constraint \"{}\"", table.columns[ordinal as usize].name, check.name);
         return Err(Error::sql("42P16", message));
     }
-    Ok(bounds)
+    Ok(said)
 }
 
 fn conjuncts<'e>(e: &'e Expr, out: &mut Vec<&'e Expr>) {
@@ -162,26 +183,42 @@ fn conjuncts<'e>(e: &'e Expr, out: &mut Vec<&'e Expr>) {
     }
 }
 
-fn condition_bounds(table: &Table, ordinal: u32, e: &Expr) -> Result<Option<Bounds>> {
+/// What a number does not cross.
+enum End {
+    Number(i128),
+    Column(u32),
+}
+
+/// The ends that a condition gives the column, each with whether it is the upper one; `None`: it
+/// says something else.
+fn ends(table: &Table, ordinal: u32, e: &Expr) -> Result<Option<Vec<(End, bool)>>> {
     let column = &table.columns[ordinal as usize];
-    let is_it = |e: &Expr| matches!(peeled(e), Expr::Identifier(name) if crate::parse::fold(name) == column.name);
-    let number = |e: &Expr| constant(e, &column.ty);
-    let all = limits(&column.ty).unwrap_or(Bounds { lo: 0, hi: 0 });
-    let between = |lo: Option<i128>, hi: Option<i128>| Some(Bounds { lo: lo.unwrap_or(all.lo), hi: hi.unwrap_or(all.hi) });
+    let named = |e: &Expr, of: &Column| matches!(peeled(e), Expr::Identifier(name) if crate::parse::fold(name) == of.name);
+    let is_it = |e: &Expr| named(e, column);
+    let end = |e: &Expr| {
+        let mut others = table.public_columns().filter(|(o, _)| *o != ordinal);
+        match others.find(|(_, of)| named(e, of)) {
+            Some((o, of)) => {
+                let is_one = of.not_null && can_limit(&of.ty, &column.ty) && table.escrow_column(o).is_none();
+                Ok(is_one.then_some(End::Column(o)))
+            }
+            None => Ok::<_, Error>(constant(e, &column.ty)?.map(End::Number)),
+        }
+    };
     Ok(match e {
-        Expr::Between { expr, negated: false, low, high } if is_it(expr) => match (number(low)?, number(high)?) {
-            (Some(lo), Some(hi)) => between(Some(lo), Some(hi)),
+        Expr::Between { expr, negated: false, low, high } if is_it(expr) => match (end(low)?, end(high)?) {
+            (Some(low), Some(high)) => Some(vec![(low, false), (high, true)]),
             _ => None,
         },
         Expr::BinaryOp { left, op, right } => {
-            let (other, is_least) = match (is_it(left), is_it(right), op) {
-                (true, false, BinaryOperator::GtEq) => (right, true),
-                (true, false, BinaryOperator::LtEq) => (right, false),
-                (false, true, BinaryOperator::LtEq) => (left, true),
-                (false, true, BinaryOperator::GtEq) => (left, false),
+            let (other, is_upper) = match (is_it(left), is_it(right), op) {
+                (true, false, BinaryOperator::GtEq) => (right, false),
+                (true, false, BinaryOperator::LtEq) => (right, true),
+                (false, true, BinaryOperator::LtEq) => (left, false),
+                (false, true, BinaryOperator::GtEq) => (left, true),
                 _ => return Ok(None),
             };
-            number(other)?.and_then(|n| if is_least { between(Some(n), None) } else { between(None, Some(n)) })
+            end(other)?.map(|end| vec![(end, is_upper)])
         }
         _ => None,
     })

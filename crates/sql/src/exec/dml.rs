@@ -683,7 +683,7 @@ async fn write_changes<T: Transaction>(table: &TablePlan, old: &[Datum], new: &[
     let to = if table.group_of(new)? == from { from } else { table.open_group_of(new)? };
     let (old_key, new_key) = (table.primary_key(old)?, table.primary_key(new)?);
     if old_key == new_key {
-        escrow::set(table, old, new, rt)?;
+        escrow::change(table, old, new, rt).await?;
     } else if !table.table.escrow.is_empty() {
         let mut complete = new.to_vec();
         escrow::complete(table, old, &mut complete, rt).await?;

@@ -19,8 +19,8 @@ use crate::plan::TablePlan;
 use crate::plan::physical::Numbers;
 use crate::types::Datum;
 use crate::types::keys::encode_key_column;
-use meridian_base::escrow::{self, Late, Share, Sum};
-use meridian_base::{ColumnMask, Error, GroupId, Key, KeyRange, Result, Write};
+use meridian_base::escrow::{self, Bounds, Late, Share, Sum};
+use meridian_base::{ColumnMask, Error, GroupId, Key, KeyRange, Result, TxnId, Write};
 use std::collections::BTreeMap;
 
 /// The next rows, with their numbers.
@@ -66,7 +66,7 @@ async fn fill<T: Transaction>(of: &Numbers, rows: &mut [Row], rt: &mut Runtime<'
         let at = place(*ordinal)?;
         for (row, share) in rows.iter_mut().zip(&shares) {
             row[at] = match sums.get(share) {
-                Some(number) => datum(*number, &of.types[*ordinal as usize])?,
+                Some((number, _)) => datum(*number, &of.types[*ordinal as usize])?,
                 None => return Err(without_share(&of.table)),
             };
         }
@@ -79,14 +79,14 @@ fn without_share(table: &Table) -> Error {
     Error::sql("XX001", format!("a row of table \"{}\" has no share of its escrow column", table.name))
 }
 
-/// The exact numbers of rows, by the keys of their shares. `is_dense`: all shares between the first
-/// and the last are wanted.
+/// The exact numbers of rows, with the bounds that their tokens tell (E2), by the keys of their
+/// shares. `is_dense`: all shares between the first and the last are wanted.
 async fn sums<T: Transaction>(
     column: &EscrowColumn,
     shares: &[Key],
     is_dense: bool,
     rt: &mut Runtime<'_, T>,
-) -> Result<BTreeMap<Key, i128>> {
+) -> Result<BTreeMap<Key, (i128, Bounds)>> {
     let mut ranges: Vec<KeyRange> = match (is_dense, shares.iter().min(), shares.iter().max()) {
         (true, Some(first), Some(last)) => vec![escrow::ranges(first, last)],
         _ => shares.iter().map(escrow::range).collect(),
@@ -123,12 +123,13 @@ async fn sums<T: Transaction>(
             }
         }
     }
-    let own = |share: &Key| column.sites.iter().map(|site| rt.txn.added(*site, share)).sum::<i128>();
-    Ok(sums.into_iter().filter_map(|(share, sum)| Some((share.clone(), sum.value? + own(&share)))).collect())
+    let with_own = |share: &Key, sum: Sum| column.sites.iter().fold(sum, |sum, site| sum.plus(&rt.txn.added(*site, share)));
+    let all = sums.into_iter().map(|(share, sum)| (share.clone(), with_own(&share, sum)));
+    Ok(all.filter_map(|(share, sum)| Some((share, (sum.value?, sum.bounds())))).collect())
 }
 
-/// The exact number of one row; `None`: no site has a share of it.
-async fn number<T: Transaction>(column: &EscrowColumn, share: &Key, rt: &mut Runtime<'_, T>) -> Result<Option<i128>> {
+/// The exact number of one row, with its bounds; `None`: no site has a share of it.
+async fn number<T: Transaction>(column: &EscrowColumn, share: &Key, rt: &mut Runtime<'_, T>) -> Result<Option<(i128, Bounds)>> {
     Ok(sums(column, std::slice::from_ref(share), false, rt).await?.remove(share))
 }
 
@@ -137,23 +138,29 @@ fn name(table: &TablePlan, column: &EscrowColumn) -> String {
 }
 
 /// 23514, or 23502 for no number.
-fn checked(table: &TablePlan, column: &EscrowColumn, value: &Datum) -> Result<i128> {
+fn checked(table: &TablePlan, column: &EscrowColumn, bounds: Bounds, value: &Datum) -> Result<i128> {
     let (of, name) = (&table.table, name(table, column));
     let Some(number) = scaled(value, &table.types[column.ordinal as usize])? else {
         let message = format!("null value in column \"{name}\" of relation \"{}\" violates not-null constraint", of.name);
         return Err(Error::sql("23502", message).table(&of.name).column(name));
     };
-    match column.bounds().contain(number) {
+    match bounds.contain(number) {
         true => Ok(number),
-        false => Err(outside(table, column, None)),
+        false => Err(outside(table, column, bounds, None)),
     }
 }
 
-/// 23514: the number would leave its bounds. `headroom`: how far it could go down and up.
-fn outside(table: &TablePlan, column: &EscrowColumn, headroom: Option<(i128, i128)>) -> Error {
+/// The bounds of one row.
+fn row_bounds(table: &TablePlan, column: &EscrowColumn, row: &[Datum]) -> Result<Bounds> {
+    column.bounds_of(row, &table.types[column.ordinal as usize])
+}
+
+/// 23514: the number would be outside of its bounds. `number`: what it is, if it is known.
+fn outside(table: &TablePlan, column: &EscrowColumn, bounds: Bounds, number: Option<i128>) -> Error {
     let (of, name) = (&table.table, name(table, column));
     let ty = &table.types[column.ordinal as usize];
     let shown = |n: i128| datum(n, ty).map_or_else(|_| n.to_string(), |d| number_text(&d));
+    let Bounds { lo, hi } = bounds;
     let uses = |text: &str| resolve_columns(&Facts::of(&parse_expression(text).ok()?), &of.columns, &of.name).ok();
     let is_its = |text: &str| uses(text).is_some_and(|used| used.into_iter().any(|o| o == column.ordinal));
     let check = of.checks.iter().find(|c| is_its(&c.expression)).map(|c| c.name.clone());
@@ -162,13 +169,11 @@ fn outside(table: &TablePlan, column: &EscrowColumn, headroom: Option<(i128, i12
         // The type's own limits.
         None => return Error::sql("22003", format!("{} out of range", ty.base_name())).table(&of.name).column(name),
     };
-    let (lo, hi) = (shown(column.lo), shown(column.hi));
-    let detail = match headroom {
-        Some((down, up)) => {
-            format!("\"{name}\" stays from {lo} to {hi}; it can go down by {} and up by {}.", shown(down), shown(up))
-        }
-        None => format!("\"{name}\" stays from {lo} to {hi}."),
+    let headroom = match number.map(|number| (shown(number - lo), shown(hi - number))) {
+        Some((down, up)) => format!("; it can go down by {down} and up by {up}"),
+        None => String::new(),
     };
+    let detail = format!("\"{name}\" stays from {} to {}{headroom}.", shown(lo), shown(hi));
     let e = Error::sql("23514", message).detail(detail).table(&of.name).column(name);
     match check {
         Some(check) => e.constraint(check),
@@ -191,8 +196,9 @@ pub(super) fn begin<T: Transaction>(table: &TablePlan, row: &[Datum], rt: &mut R
     }
     let (group, primary) = (table.group_of(row)?, table.primary_key(row)?);
     for column in &table.table.escrow {
-        let number = checked(table, column, &row[column.ordinal as usize])?;
-        let share = Share::begin(rt.txn.incarnation(), number, column.bounds());
+        let bounds = row_bounds(table, column, row)?;
+        let number = checked(table, column, bounds, &row[column.ordinal as usize])?;
+        let share = Share::begin(rt.txn.incarnation(), number, bounds);
         put(column.first_site(group), column.share_key(&primary), Some(share), rt)?;
     }
     Ok(())
@@ -220,21 +226,29 @@ pub(super) fn end<T: Transaction>(table: &TablePlan, row: &[Datum], rt: &mut Run
     Ok(())
 }
 
-/// Sets the numbers that differ between two versions of a row that keeps its primary key. A number
-/// that was not read is `NULL` in the old one, and in the new one unless it is set.
-pub(super) fn set<T: Transaction>(table: &TablePlan, old: &[Datum], new: &[Datum], rt: &mut Runtime<'_, T>) -> Result<()> {
+/// Sets the numbers that differ between two versions of a row that keeps its primary key, and moves
+/// the bounds of the others. A number that was not read is `NULL` in the old one, and in the new one
+/// unless it is set.
+pub(super) async fn change<T: Transaction>(
+    table: &TablePlan,
+    old: &[Datum],
+    new: &[Datum],
+    rt: &mut Runtime<'_, T>,
+) -> Result<()> {
     for column in &table.table.escrow {
         let at = column.ordinal as usize;
+        let bounds = row_bounds(table, column, new)?;
         if old[at].is_identical(&new[at]) {
+            rebound(table, column, (row_bounds(table, column, old)?, bounds), new, rt).await?;
             continue;
         }
-        let number = checked(table, column, &new[at])?;
+        let number = checked(table, column, bounds, &new[at])?;
         let (first, key) = (column.first_site(table.group_of(new)?), column.share_key(&table.primary_key(new)?));
         let incarnation = rt.txn.incarnation();
         for site in &column.sites {
             rt.txn.hold(*site, escrow::range(&key))?;
             let share = match *site == first {
-                true => Share::begin(incarnation, number, column.bounds()),
+                true => Share::begin(incarnation, number, bounds),
                 false => Share::empty(incarnation),
             };
             put(*site, key.clone(), Some(share), rt)?;
@@ -285,7 +299,7 @@ pub(super) async fn read<T: Transaction>(
     rt: &mut Runtime<'_, T>,
 ) -> Result<()> {
     for column in table.table.escrow.iter().filter(|e| ordinals.contains(&e.ordinal)) {
-        let found = number(column, &column.share_key(primary), rt).await?.ok_or_else(|| without_share(&table.table))?;
+        let (found, _) = number(column, &column.share_key(primary), rt).await?.ok_or_else(|| without_share(&table.table))?;
         row[column.ordinal as usize] = datum(found, &table.types[column.ordinal as usize])?;
     }
     Ok(())
@@ -309,43 +323,102 @@ async fn add<T: Transaction>(
         certain => {
             return match (number(column, &share, rt).await?, certain) {
                 (None, _) => Ok(false),
-                (Some(_), Some(_)) => Err(outside(table, column, None)),
-                (Some(_), None) => checked(table, column, &Datum::Null).map(|_| true),
+                (Some((_, bounds)), Some(_)) => Err(outside(table, column, bounds, None)),
+                (Some((_, bounds)), None) => checked(table, column, bounds, &Datum::Null).map(|_| true),
             };
         }
     };
-    let (mut is_there, mut is_first) = (false, true);
     let sites = nearest(column, rt);
+    let is_there = match put_in(&sites, &share, Late::delta(TxnId::default(), delta), rt).await? {
+        Put::Done => return Ok(true),
+        Put::Nowhere { is_there } => is_there,
+    };
+    // What no site said is certified: the row is not there, or the number would leave its bounds.
+    let Some((number, bounds)) = number(column, &share, rt).await? else { return Ok(false) };
+    if !bounds.contain(number + delta) {
+        return Err(outside(table, column, bounds, Some(number)));
+    }
+    Err(short(table, column, is_there))
+}
+
+/// Moves the bounds of a row's number (E13): its tokens change by the difference, in the row's own
+/// group if they are there.
+async fn rebound<T: Transaction>(
+    table: &TablePlan,
+    column: &EscrowColumn,
+    (before, after): (Bounds, Bounds),
+    row: &[Datum],
+    rt: &mut Runtime<'_, T>,
+) -> Result<()> {
+    if before == after {
+        return Ok(());
+    }
+    let (first, share) = (column.first_site(table.group_of(row)?), column.share_key(&table.primary_key(row)?));
+    let others = column.sites.iter().copied().filter(|site| *site != first);
+    let sites: Vec<GroupId> = std::iter::once(first).chain(others).collect();
+    let Put::Nowhere { is_there } = put_in(&sites, &share, Late::rebound(TxnId::default(), before, after), rt).await? else {
+        return Ok(());
+    };
+    match number(column, &share, rt).await? {
+        None => Err(without_share(&table.table)),
+        Some((number, _)) if !after.contain(number) => Err(outside(table, column, after, None)),
+        Some(_) => Err(short(table, column, is_there)),
+    }
+}
+
+/// 40001: the tokens that are needed are somewhere else, or on their way.
+fn short(table: &TablePlan, column: &EscrowColumn, is_there: bool) -> Error {
+    let why = if is_there { "no region has enough tokens of the number for it" } else { "the row has just been inserted" };
+    Error::retry(format!("could not serialize access: {why}"))
+        .detail(format!("Column \"{}\" of table \"{}\".", name(table, column), table.table.name))
+        .hint("Run the transaction again.")
+}
+
+/// Where a change of a share went.
+enum Put {
+    Done,
+    /// No site allows it. `is_there`: one of them has a share.
+    Nowhere {
+        is_there: bool,
+    },
+}
+
+/// Adds to the share of the first of these sites that allows it. Tokens are brought to the first one
+/// if it does not.
+async fn put_in<T: Transaction>(sites: &[GroupId], share: &Key, late: Late, rt: &mut Runtime<'_, T>) -> Result<Put> {
+    let (mut is_there, mut is_first) = (false, true);
     for site in sites.iter().copied() {
-        let mut covers = match rt.txn.free(site, &share).await {
-            Ok(free) => {
-                is_there |= free.is_some();
-                free.is_some_and(|free| free.cover(delta))
-            }
-            // Another one may cover it.
-            Err(e) if e.is_unavailable() && !is_first => false,
+        let mut offer = match rt.txn.offer(site, share).await {
+            Ok(offer) => offer,
+            // Another one may allow it.
+            Err(e) if e.is_unavailable() && !is_first => None,
             Err(e) => return Err(e),
         };
-        if !covers && std::mem::take(&mut is_first) && sites.len() > 1 {
+        is_there |= offer.is_some();
+        let mut allows = offer.is_some_and(|offer| offer.free.allow(&late));
+        if !allows && std::mem::take(&mut is_first) && sites.len() > 1 {
             rt.ctx.stay_home(sites.iter().copied(), Locking::None)?;
-            covers = rt.txn.bring(&sites, &share, delta).await?;
-            is_there |= covers;
+            allows = rt.txn.bring(sites, share, late).await?;
+            is_there |= allows;
+            // It may have no share before tokens come.
+            if allows && late.has_grants() {
+                offer = rt.txn.offer(site, share).await?;
+            }
         }
-        if covers {
-            rt.ctx.write_at_home(site)?;
-            rt.txn.add(site, share, delta)?;
-            return Ok(true);
+        if !allows {
+            continue;
         }
+        rt.ctx.write_at_home(site)?;
+        match offer {
+            Some(offer) if late.has_grants() => {
+                rt.txn.shift(site, share.clone(), Late { incarnation: offer.incarnation, ..late })?
+            }
+            None if late.has_grants() => continue,
+            _ => rt.txn.add(site, share.clone(), late.contribution)?,
+        }
+        return Ok(Put::Done);
     }
-    // What no site said is certified: the row is not there, or the number would leave its bounds.
-    let Some(number) = number(column, &share, rt).await? else { return Ok(false) };
-    if !column.bounds().contain(number + delta) {
-        return Err(outside(table, column, Some((number - column.lo, column.hi - number))));
-    }
-    let short = if is_there { "no region has enough tokens of the number for it" } else { "the row has just been inserted" };
-    Err(Error::retry(format!("could not serialize access: {short}"))
-        .detail(format!("Column \"{}\" of table \"{}\".", name(table, column), table.table.name))
-        .hint("Run the transaction again."))
+    Ok(Put::Nowhere { is_there })
 }
 
 /// What a number that was read is after a delta; one that was not read stays `NULL`.

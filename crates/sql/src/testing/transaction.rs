@@ -4,7 +4,7 @@ use super::{MemEnvironment, Store};
 use crate::catalog::Catalog;
 use crate::env::{Environment, Locking, OnLocked, Savepoint, Scan, ScanRows, Transaction, TxnOptions};
 use bytes::Bytes;
-use meridian_base::escrow::{Free, Late, Share};
+use meridian_base::escrow::{Late, Offer, Share};
 use meridian_base::{
     ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, NodeId, Result, SchemaVersion, Target, Timestamp, TxnId, Write,
 };
@@ -21,7 +21,7 @@ pub struct MemTransaction {
     reads: Vec<(GroupId, Target, ColumnMask)>,
     writes: Vec<(GroupId, Write)>,
     /// Deltas of escrow shares, each with the number of changes buffered before it.
-    added: Vec<(usize, GroupId, Key, i128)>,
+    added: Vec<(usize, GroupId, Key, Late)>,
     uses: BTreeSet<DescriptorId>,
     /// What it is called in the wait queues, and the entries that it has taken there.
     id: u64,
@@ -128,9 +128,10 @@ impl MemTransaction {
                 None => store.rows.remove(&(group, w.key)),
             };
         }
-        for (_, group, key, delta) in added {
+        for (_, group, key, late) in added {
             let share = store.rows.get(&(group, key.clone())).and_then(|share| Share::decode(share));
-            let share = share.map(|share| share.plus(&Late::delta(share.incarnation, delta))).filter(Share::is_covered);
+            let is_of_now = |share: &Share| !late.has_grants() || share.incarnation == late.incarnation;
+            let share = share.filter(is_of_now).map(|share| share.plus(&late)).filter(Share::is_covered);
             let Some(share) = share else { return Err(Error::retry("could not serialize access: too few tokens")) };
             record.push((group, key.clone(), ColumnMask::ALL));
             store.rows.insert((group, key), share.encode());
@@ -261,24 +262,29 @@ impl Transaction for MemTransaction {
         self.writes.push((group, write));
         Ok(())
     }
-    async fn free(&mut self, group: GroupId, share: &Key) -> Result<Option<Free>> {
+    async fn offer(&mut self, group: GroupId, share: &Key) -> Result<Option<Offer>> {
         let own = self.own_write(group, share).map(|w| w.value.clone());
         let value = own.unwrap_or_else(|| self.env.inner.store.lock().rows.get(&(group, share.clone())).cloned());
-        let delta = self.added(group, share);
-        Ok(value.and_then(|value| Share::decode(&value)).map(|share| share.plus(&Late::delta(share.incarnation, delta)).free()))
+        let own = self.added(group, share);
+        let share = value.and_then(|value| Share::decode(&value));
+        Ok(share.map(|share| Offer { incarnation: share.incarnation, free: share.free().after(&own) }))
     }
     fn add(&mut self, group: GroupId, share: Key, delta: i128) -> Result<()> {
+        self.shift(group, share, Late::delta(TxnId::default(), delta))
+    }
+    fn shift(&mut self, group: GroupId, share: Key, late: Late) -> Result<()> {
         let own = self.own_write(group, &share).and_then(|w| Share::decode(w.value.as_ref()?));
-        match own.map(|own| own.plus(&Late::delta(own.incarnation, delta))) {
+        match own.map(|own| own.plus(&late)) {
             Some(own) => self.writes.push((group, Write { key: share, value: Some(own.encode()), columns: ColumnMask::ALL })),
-            None => self.added.push((self.buffered(), group, share, delta)),
+            None => self.added.push((self.buffered(), group, share, late)),
         }
         Ok(())
     }
-    fn added(&self, group: GroupId, share: &Key) -> i128 {
+    fn added(&self, group: GroupId, share: &Key) -> Late {
         // What came before a write of the share is over.
         let counted = self.added.iter().filter(|_| self.own_write(group, share).is_none());
-        counted.filter(|(_, g, key, _)| *g == group && key == share).map(|(.., delta)| delta).sum()
+        let of_it = counted.filter(|(_, g, key, _)| *g == group && key == share);
+        of_it.fold(Late::delta(TxnId::default(), 0), |sum, (.., late)| sum.plus(late))
     }
     fn hold(&mut self, _: GroupId, _: KeyRange) -> Result<()> {
         Ok(())

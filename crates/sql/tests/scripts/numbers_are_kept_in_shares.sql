@@ -426,7 +426,7 @@ ERROR 0A000: escrow column "n" of table "wrong" must be of an integer type, or o
 
 create table wrong (id int8 primary key, n int8 not null escrow check (n > id));
 ----
-ERROR 0A000: escrow column "n" of table "wrong" can have a CHECK of >=, <= and BETWEEN with constants only
+ERROR 0A000: escrow column "n" of table "wrong" can have a CHECK of >=, <= and BETWEEN with constants and NOT NULL numbers of its row only
 DETAIL: Constraint "wrong_check" says something else.
 
 create table wrong (id int8 primary key, n int8 not null escrow check (n between 5 and 3));
@@ -439,7 +439,7 @@ ERROR 23514: the default of column "n" is outside its bounds
 
 create table wrong (id int8 primary key, n int8 not null escrow check (n <> 3));
 ----
-ERROR 0A000: escrow column "n" of table "wrong" can have a CHECK of >=, <= and BETWEEN with constants only
+ERROR 0A000: escrow column "n" of table "wrong" can have a CHECK of >=, <= and BETWEEN with constants and NOT NULL numbers of its row only
 DETAIL: Constraint "wrong_n_check" says something else.
 
 create table wrong (id int8, n int8 not null escrow primary key);
@@ -524,7 +524,7 @@ a | b | c
 
 create table cents (id int8 primary key, a int8 not null escrow check (a between 0 and 5.5));
 ----
-ERROR 0A000: escrow column "a" of table "cents" can have a CHECK of >=, <= and BETWEEN with constants only
+ERROR 0A000: escrow column "a" of table "cents" can have a CHECK of >=, <= and BETWEEN with constants and NOT NULL numbers of its row only
 DETAIL: Constraint "cents_a_check" says something else.
 
 begin;

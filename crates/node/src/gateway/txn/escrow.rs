@@ -8,7 +8,7 @@ use crate::membership::shared::Shared;
 use crate::replica::Replica;
 use crate::transport::wire::{Request, Response};
 use futures::future::join_all;
-use meridian_base::escrow::{self, Free, Grant, Offer, Share};
+use meridian_base::escrow::{self, Free, Late, Offer, Share};
 use meridian_base::{Change, ColumnMask, GroupId, Key, Mutation, Result, TxnId};
 use meridian_escrow::{Site, allocate};
 use meridian_sql::env::TxnOptions;
@@ -53,23 +53,25 @@ impl Txn {
         self.gateway.shared.call_primary(group, patience, &Look { group, share }).await
     }
 
-    /// The tokens that are free for this transaction, whose own changes are counted. Nothing is
-    /// held, and nothing certifies what this says: certification looks again.
-    pub(super) async fn free_tokens(&mut self, group: GroupId, share: &Key) -> Result<Option<Free>> {
+    /// What a site offers to this transaction, whose own changes are counted. Nothing is held, and
+    /// nothing certifies what this says: certification looks again.
+    pub(super) async fn offer_of(&mut self, group: GroupId, share: &Key) -> Result<Option<Offer>> {
         let at = self.part(group)?;
         match self.parts[at].writes.get(share).map(|w| &w.change) {
             Some(Change::Delete) => return Ok(None),
-            Some(Change::Put(own)) => return Ok(Share::decode(own).map(|own| own.free())),
-            Some(Change::Add(_) | Change::Grant(_)) | None => {}
+            Some(Change::Put(own)) => {
+                return Ok(Share::decode(own).map(|own| Offer { incarnation: own.incarnation, free: own.free() }));
+            }
+            Some(Change::Add(_) | Change::Shift(_)) | None => {}
         }
         let own = self.parts[at].added(share);
         let offer = self.ask_site(group, share, PATIENCE).await?;
-        Ok(offer.map(|Offer { free, .. }| Free { down: free.down + own, up: free.up - own }))
+        Ok(offer.map(|offer| Offer { free: offer.free.after(&own), ..offer }))
     }
 
-    /// Moves tokens to the first site until it covers a delta of this size; `false`: the sites do
-    /// not have enough. A transaction of its own moves them: this one holds nothing of it.
-    pub(super) async fn bring_tokens(&mut self, sites: &[GroupId], share: &Key, delta: i128) -> Result<bool> {
+    /// Moves tokens to the first site until it allows this change; `false`: the sites do not have
+    /// enough. A transaction of its own moves them: this one holds nothing of it.
+    pub(super) async fn bring_tokens(&mut self, sites: &[GroupId], share: &Key, late: Late) -> Result<bool> {
         let Some(first) = sites.first().copied() else { return Ok(false) };
         let own = |site: &GroupId| self.parts.iter().find(|p| p.group == *site);
         // A row that the transaction has written itself gets no tokens from outside; and a round would
@@ -77,27 +79,33 @@ impl Txn {
         if sites.iter().filter_map(own).any(|part| part.own(share).is_some() || part.has_read(&escrow::range(share))) {
             return Ok(false);
         }
-        let added = own(&first).map_or(0, |part| part.added(share));
+        let added = own(&first).map_or(Late::delta(TxnId::default(), 0), |part| part.added(share));
         let turn = self.gateway.rounds.enter(share).await;
         // Another round has brought them.
-        if self.free_tokens(first, share).await?.is_some_and(|free| free.cover(delta)) {
+        if self.allows(first, share, &late).await? {
             turn.end(true);
             return Ok(true);
         }
         if turn.rests() {
             return Ok(false);
         }
-        // With what the transaction has added already.
-        let all = if (added < 0) == (delta < 0) { delta + added } else { delta };
-        let brought = self.lead_round(sites, share, all).await;
-        self.end_round(turn, first, share, delta, brought).await
+        // With what the transaction has taken already.
+        let (taken, more) = (added.takes(), late.takes());
+        let wanted = |taken: i128, more: i128| if more > 0 { more + taken.max(0) } else { 0 };
+        let wanted = Free { down: wanted(taken.0, more.0), up: wanted(taken.1, more.1) };
+        let brought = self.lead_round(sites, share, wanted).await;
+        self.end_round(turn, first, share, &late, brought).await
     }
 
-    async fn end_round(&mut self, turn: Turn, first: GroupId, share: &Key, delta: i128, brought: Result<bool>) -> Result<bool> {
+    async fn allows(&mut self, site: GroupId, share: &Key, late: &Late) -> Result<bool> {
+        Ok(self.offer_of(site, share).await?.is_some_and(|offer| offer.free.allow(late)))
+    }
+
+    async fn end_round(&mut self, turn: Turn, first: GroupId, share: &Key, late: &Late, brought: Result<bool>) -> Result<bool> {
         let mut is_there = false;
         let deadline = Instant::now() + ARRIVAL;
         while let Ok(true) = brought {
-            is_there = self.free_tokens(first, share).await?.is_some_and(|free| free.cover(delta));
+            is_there = self.allows(first, share, late).await?;
             if is_there || Instant::now() >= deadline {
                 break;
             }
@@ -112,11 +120,11 @@ impl Txn {
     }
 
     /// Asks all sites, divides what they offer, and moves it.
-    async fn lead_round(&self, sites: &[GroupId], share: &Key, delta: i128) -> Result<bool> {
+    async fn lead_round(&self, sites: &[GroupId], share: &Key, wanted: Free) -> Result<bool> {
         let mut last = Ok(false);
         for _ in 0..ATTEMPTS {
             let offers = join_all(sites.iter().map(|site| self.ask_site(*site, share, ROUND_PATIENCE))).await;
-            let Some(moves) = moves(sites, &offers, delta) else { return Ok(false) };
+            let Some(moves) = moves(sites, &offers, wanted) else { return Ok(false) };
             match self.sibling().move_tokens(share, moves).await {
                 Ok(()) => return Ok(true),
                 // A site had spent what it offered (E16), or a reader holds the number.
@@ -135,49 +143,57 @@ impl Txn {
         sibling
     }
 
-    async fn move_tokens(mut self, share: &Key, moves: Vec<(GroupId, Grant)>) -> Result<()> {
-        for (site, grant) in moves {
-            self.buffer(site, Mutation { key: share.clone(), change: Change::Grant(grant), columns: ColumnMask::ALL })?;
+    async fn move_tokens(mut self, share: &Key, moves: Vec<(GroupId, Late)>) -> Result<()> {
+        for (site, late) in moves {
+            self.buffer(site, Mutation { key: share.clone(), change: Change::Shift(late), columns: ColumnMask::ALL })?;
         }
         Box::pin(self.commit_everywhere()).await.map(|_| ())
     }
 }
 
-/// How the grants of the sites change. `None`: no tokens are to move. The sites have too few, or
-/// the first one did not answer, or it has what it wants.
-fn moves(sites: &[GroupId], offers: &[Result<Option<Offer>>], delta: i128) -> Option<Vec<(GroupId, Grant)>> {
+/// How the grants of the sites change, so that the first one gets what it wants of each pool.
+/// `None`: no tokens are to move. The sites have too few, or the first one did not answer, or it has
+/// what it wants.
+fn moves(sites: &[GroupId], offers: &[Result<Option<Offer>>], wanted: Free) -> Option<Vec<(GroupId, Late)>> {
     let known = |offer: &Result<Option<Offer>>| offer.as_ref().ok().copied().flatten();
     // All shares of a row have one incarnation, but for the moment in which it is set.
     let incarnation: TxnId = offers.iter().filter_map(known).map(|o| o.incarnation).max()?;
-    let is_down = delta < 0;
-    let answered: Vec<(GroupId, i128)> = sites
+    let answered: Vec<(GroupId, Free)> = sites
         .iter()
         .zip(offers)
         .filter(|(_, offer)| offer.is_ok())
         .map(|(site, offer)| {
-            let free = known(offer).filter(|o| o.incarnation == incarnation).map_or(Free::default(), |o| o.free);
-            (*site, if is_down { free.down } else { free.up }.max(0))
+            let of_now = known(offer).filter(|o| o.incarnation == incarnation);
+            (*site, of_now.map_or(Free::default(), |o| o.free))
         })
         .collect();
-    let is_first = |at: usize| at == 0 && answered.first().is_some_and(|(site, _)| Some(site) == sites.first());
-    let round: Vec<Site> = answered
-        .iter()
-        .enumerate()
-        .map(|(at, (_, offered))| Site {
-            offered: *offered,
-            wanted: if is_first(at) { delta.abs() } else { 0 },
-            is_waiting: true,
-        })
-        .collect();
-    let has_enough = round.iter().map(|s| s.offered).sum::<i128>() >= delta.abs();
-    if !has_enough || !is_first(0) {
+    if answered.first().map(|(site, _)| site) != sites.first() {
         return None;
     }
-    let granted = allocate(&round);
-    let changes = answered.iter().zip(&granted).map(|((site, offered), granted)| (*site, granted - offered));
-    let grant = |by: i128| if is_down { Grant { incarnation, down: by, up: 0 } } else { Grant { incarnation, down: 0, up: by } };
-    let moves: Vec<(GroupId, Grant)> = changes.filter(|(_, by)| *by != 0).map(|(site, by)| (site, grant(by))).collect();
+    let pool =
+        |of: fn(&Free) -> i128| divided(&answered.iter().map(|(_, free)| of(free).max(0)).collect::<Vec<_>>(), of(&wanted));
+    let (down, up) = (pool(|free| free.down)?, pool(|free| free.up)?);
+    let changes = answered.iter().zip(down.into_iter().zip(up));
+    let moves: Vec<(GroupId, Late)> = changes
+        .map(|((site, _), (down, up))| (*site, Late::grant(incarnation, down, up)))
+        .filter(|(_, l)| l.has_grants())
+        .collect();
     (!moves.is_empty()).then_some(moves)
+}
+
+/// What each site gets of one pool, less what it offers, if the first one wants so much; nothing
+/// moves if it wants none. `None`: it is more than all have.
+fn divided(offered: &[i128], wanted: i128) -> Option<Vec<i128>> {
+    if wanted == 0 {
+        return Some(vec![0; offered.len()]);
+    }
+    if offered.iter().sum::<i128>() < wanted {
+        return None;
+    }
+    let site =
+        |(at, offered): (usize, &i128)| Site { offered: *offered, wanted: if at == 0 { wanted } else { 0 }, is_waiting: true };
+    let granted = allocate(&offered.iter().enumerate().map(site).collect::<Vec<_>>());
+    Some(granted.iter().zip(offered).map(|(granted, offered)| granted - offered).collect())
 }
 
 #[cfg(test)]
@@ -191,8 +207,9 @@ mod tests {
     }
     fn moved(offers: &[Result<Option<Offer>>], delta: i128) -> Option<Vec<(u32, i128, i128)>> {
         let sites: Vec<GroupId> = (1..=offers.len() as u32).map(GroupId).collect();
-        let moves = moves(&sites, offers, delta)?;
-        Some(moves.into_iter().map(|(site, grant)| (site.0, grant.down, grant.up)).collect())
+        let wanted = Free { down: (-delta).max(0), up: delta.max(0) };
+        let moves = moves(&sites, offers, wanted)?;
+        Some(moves.into_iter().map(|(site, late)| (site.0, late.down, late.up)).collect())
     }
 
     #[test]

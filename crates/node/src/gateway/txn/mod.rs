@@ -36,7 +36,7 @@ use crate::membership::shared::Shared;
 use crate::replica::errors::conflict_error;
 use crate::transport::wire::{Request, View};
 use bytes::Bytes;
-use meridian_base::escrow::{Free, Late, Share};
+use meridian_base::escrow::{Late, Offer, Share};
 use meridian_base::{
     Change, ColumnMask, Conflict, DescriptorId, Error, GroupId, Key, KeyRange, Mutation, NodeId, Result, SchemaUse, Timestamp,
     TxnId, Write, limits,
@@ -319,12 +319,18 @@ impl Txn {
 fn after(first: &Change, then: Change) -> Change {
     match (first, &then) {
         (Change::Add(before), Change::Add(delta)) => Change::Add(before + delta),
-        (Change::Put(share), Change::Add(delta)) => match Share::decode(share) {
-            Some(share) => Change::Put(share.plus(&Late::delta(share.incarnation, *delta)).encode()),
-            None => then,
-        },
+        (Change::Shift(late), Change::Add(delta)) => Change::Shift(late.plus(&Late::delta(late.incarnation, *delta))),
+        (Change::Add(delta), Change::Shift(late)) => Change::Shift(late.plus(&Late::delta(late.incarnation, *delta))),
+        // The primary refuses what is of an incarnation that is over.
+        (Change::Shift(before), Change::Shift(late)) => Change::Shift(before.plus(late)),
+        (Change::Put(share), Change::Add(delta)) => added(share, &Late::delta(TxnId::default(), *delta)).unwrap_or(then),
+        (Change::Put(share), Change::Shift(late)) => added(share, late).unwrap_or(then),
         _ => then,
     }
+}
+
+fn added(share: &Bytes, late: &Late) -> Option<Change> {
+    Some(Change::Put(Share::decode(share)?.plus(late).encode()))
 }
 
 /// If all of this is lost, the entries end with the primary's term or with this gateway.
@@ -487,21 +493,25 @@ impl Transaction for Txn {
         self.buffer(group, write.into())
     }
 
-    async fn free(&mut self, group: GroupId, share: &Key) -> Result<Option<Free>> {
-        self.free_tokens(group, share).await
+    async fn offer(&mut self, group: GroupId, share: &Key) -> Result<Option<Offer>> {
+        self.offer_of(group, share).await
     }
 
-    async fn bring(&mut self, sites: &[GroupId], share: &Key, delta: i128) -> Result<bool> {
-        self.bring_tokens(sites, share, delta).await
+    async fn bring(&mut self, sites: &[GroupId], share: &Key, late: Late) -> Result<bool> {
+        self.bring_tokens(sites, share, late).await
     }
 
     fn add(&mut self, group: GroupId, share: Key, delta: i128) -> Result<()> {
         self.buffer(group, Mutation { key: share, change: Change::Add(delta), columns: ColumnMask::ALL })
     }
 
-    fn added(&self, group: GroupId, share: &Key) -> i128 {
+    fn shift(&mut self, group: GroupId, share: Key, late: Late) -> Result<()> {
+        self.buffer(group, Mutation { key: share, change: Change::Shift(late), columns: ColumnMask::ALL })
+    }
+
+    fn added(&self, group: GroupId, share: &Key) -> Late {
         let part = self.parts.iter().find(|p| p.group == group);
-        part.map_or(0, |part| part.added(share))
+        part.map_or(Late::delta(TxnId::default(), 0), |part| part.added(share))
     }
 
     fn hold(&mut self, group: GroupId, range: KeyRange) -> Result<()> {

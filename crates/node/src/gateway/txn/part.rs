@@ -2,7 +2,8 @@
 
 use crate::transport::wire::View;
 use bytes::Bytes;
-use meridian_base::{Change, ColumnMask, GroupId, Key, KeyRange, Mutation, NodeId, ReadEntry, Target, Timestamp};
+use meridian_base::escrow::Late;
+use meridian_base::{Change, ColumnMask, GroupId, Key, KeyRange, Mutation, NodeId, ReadEntry, Target, Timestamp, TxnId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A transaction's slice of one group.
@@ -99,11 +100,12 @@ impl Part {
         known(&self.writes.get(key)?.change)
     }
 
-    /// What the transaction's own deltas add to a share.
-    pub fn added(&self, share: &Key) -> i128 {
+    /// What the transaction itself adds to a share that it has not written whole.
+    pub fn added(&self, share: &Key) -> Late {
         match self.writes.get(share).map(|w| &w.change) {
-            Some(Change::Add(delta)) => *delta,
-            _ => 0,
+            Some(Change::Add(delta)) => Late::delta(TxnId::default(), *delta),
+            Some(Change::Shift(late)) => *late,
+            Some(Change::Delete | Change::Put(_)) | None => Late::delta(TxnId::default(), 0),
         }
     }
 
@@ -123,7 +125,7 @@ fn known(change: &Change) -> Option<Option<Bytes>> {
     match change {
         Change::Delete => Some(None),
         Change::Put(value) => Some(Some(value.clone())),
-        Change::Add(_) | Change::Grant(_) => None,
+        Change::Add(_) | Change::Shift(_) => None,
     }
 }
 

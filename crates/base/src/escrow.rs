@@ -257,6 +257,23 @@ pub struct Offer {
     pub free: Free,
 }
 
+/// One site's share of a row, from the versions that a reader sees in its [`range`], in their order:
+/// late keys that count are in it. `None`: the site has none.
+pub fn summed<'a>(versions: impl IntoIterator<Item = (&'a Key, &'a [u8])>) -> Option<Share> {
+    let mut share: Option<Share> = None;
+    for (key, value) in versions {
+        if let Some(found) = Share::decode(value) {
+            share = Some(found);
+        } else if let (Some(share), Some((_, id, late))) = (&mut share, Late::of(key, value))
+            && late.incarnation == share.incarnation
+            && id > share.floor
+        {
+            *share = share.plus(&late);
+        }
+    }
+    share
+}
+
 /// Adds up what sites have of one row, from the versions that a reader sees in each site's
 /// [`range`] (E1, E9).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -271,18 +288,7 @@ pub struct Sum {
 impl Sum {
     /// One site's keys and values, in their order.
     pub fn add_site<'a>(&mut self, versions: impl IntoIterator<Item = (&'a Key, &'a [u8])>) {
-        let mut share: Option<Share> = None;
-        for (key, value) in versions {
-            if let Some(found) = Share::decode(value) {
-                share = Some(found);
-            } else if let (Some(share), Some((_, id, late))) = (&mut share, Late::of(key, value))
-                && late.incarnation == share.incarnation
-                && id > share.floor
-            {
-                *share = share.plus(&late);
-            }
-        }
-        if let Some(share) = share {
+        if let Some(share) = summed(versions) {
             self.value = Some(self.value.unwrap_or(0) + share.contribution);
             self.down += share.down;
             self.up += share.up;

@@ -176,7 +176,7 @@ impl Shares {
     pub fn covers(&self, id: TxnId, share: &Key, change: &Change) -> bool {
         let Some(held) = self.held.get(share) else {
             // A share that is new is given tokens, and gives none.
-            return matches!(change, Change::Shift(late) if late.contribution == 0 && late.down >= 0 && late.up >= 0);
+            return matches!(change, Change::Shift(late) if Free::default().allow(late));
         };
         // At or below the floor a late key of it would count nowhere (counterexample 96).
         let is_above = id > held.newest.floor;

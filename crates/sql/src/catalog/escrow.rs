@@ -4,7 +4,7 @@ use super::Table;
 use crate::types::numeric::Numeric;
 use crate::types::{Datum, Type};
 use meridian_base::escrow::{self, Bounds};
-use meridian_base::{Error, GroupId, Key, Result};
+use meridian_base::{Error, GroupId, Key, KeyRange, Result};
 use serde::{Deserialize, Serialize};
 
 /// A column whose number is kept in shares, one in each of its sites. Rows store `NULL` in it.
@@ -22,6 +22,10 @@ pub struct EscrowColumn {
     /// Columns of the row that are bounds of the number too (E13).
     #[serde(default)]
     pub limits: Vec<Limit>,
+    /// Sites that are about to go, since their region is being dropped: what is there counts, and
+    /// nothing new comes there.
+    #[serde(default)]
+    pub closing: Vec<GroupId>,
 }
 
 /// A column of the row that the number does not cross.
@@ -54,9 +58,19 @@ impl EscrowColumn {
         row.extend_from_slice(primary.as_bytes().get(4..).unwrap_or_default());
         escrow::share_key(&row)
     }
+    /// All shares, the same range in every site.
+    pub fn range(&self) -> KeyRange {
+        let mut prefix = Vec::with_capacity(4);
+        meridian_base::key::encode::index(&mut prefix, escrow::index_id(self.index));
+        KeyRange::prefix(&prefix)
+    }
+    /// The sites that numbers are changed in.
+    pub fn open_sites(&self) -> impl Iterator<Item = GroupId> {
+        self.sites.iter().copied().filter(|site| !self.closing.contains(site))
+    }
     /// Where a row of this group gets all tokens.
     pub fn first_site(&self, group: GroupId) -> GroupId {
-        if self.sites.contains(&group) { group } else { self.sites.first().copied().unwrap_or(group) }
+        self.open_sites().find(|site| *site == group).or_else(|| self.open_sites().next()).unwrap_or(group)
     }
 }
 

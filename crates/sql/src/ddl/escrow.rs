@@ -21,7 +21,7 @@ pub(super) fn is_said(words: &[Token]) -> bool {
 
 /// A column that is declared so, before the rest of its table is known.
 pub(super) fn declared(ordinal: u32) -> EscrowColumn {
-    EscrowColumn { ordinal, index: 0, lo: 0, hi: 0, sites: Vec::new(), limits: Vec::new() }
+    EscrowColumn { ordinal, index: 0, lo: 0, hi: 0, sites: Vec::new(), limits: Vec::new(), closing: Vec::new() }
 }
 
 impl Deriver<'_> {
@@ -35,7 +35,7 @@ impl Deriver<'_> {
             let ordinal = table.escrow[at].ordinal;
             let Said { bounds: Bounds { lo, hi }, limits } = said(table, ordinal)?;
             let index = self.new_id();
-            table.escrow[at] = EscrowColumn { ordinal, index, lo, hi, sites: sites.clone(), limits };
+            table.escrow[at] = EscrowColumn { ordinal, index, lo, hi, sites: sites.clone(), limits, closing: Vec::new() };
             check_default(&table.columns[ordinal as usize], Bounds { lo, hi })?;
         }
         Ok(())

@@ -15,9 +15,7 @@ use super::Deriver;
 use super::locality::{new_group, refuse_moving};
 use crate::catalog::job::Job;
 use crate::catalog::lookup::Names;
-use crate::catalog::{
-    Catalog, CatalogChange, Column, ColumnState, Database, Descriptor, GroupKind, Homes, Locality, Partition, Table,
-};
+use crate::catalog::{Catalog, CatalogChange, Column, ColumnState, Database, Descriptor, GroupKind, Homes, Locality, Partition};
 use crate::parse::{AlterDatabase, DataPlacement, NewRegions, Survive, parse_one_statement};
 use crate::plan::{PlanContext, TablePlan, prepare};
 use crate::types::{EvalContext, Type};
@@ -233,17 +231,7 @@ impl Deriver<'_> {
                 )));
             }
         }
-        let home = |group: &GroupId| self.catalog.group_by_id(*group).map(|g| g.home.as_str());
-        let holds = |t: &&Table| t.escrow.iter().flat_map(|e| &e.sites).any(|site| home(site) == Some(region));
-        let tables =
-            self.catalog.descriptors.values().filter_map(|d| if let Descriptor::Table(t) = &**d { Some(t) } else { None });
-        match tables.filter(|t| is_here(t.schema)).find(holds) {
-            Some(t) => {
-                Err(Error::unsupported(format!("dropping a region that escrow columns of table \"{}\" have shares in", t.name))
-                    .table(t.name.clone()))
-            }
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     /// 2BP01 if an expression of a table or a view needs the region: without it the table could be
@@ -318,9 +306,9 @@ impl Deriver<'_> {
 }
 
 /// The change that gives a database these regions, its groups the homes, regions and goals that
-/// follow, and its `REGIONAL BY ROW` tables a partition in each region. That it is one step is
-/// enough: whoever commits with the version before commits below it, and whoever reads at or above
-/// it knows all partitions.
+/// follow, its `REGIONAL BY ROW` tables a partition in each region, and its escrow columns a site.
+/// That it is one step is enough: whoever commits with the version before commits below it, and
+/// whoever reads at or above it knows all partitions and sites.
 pub(crate) fn with_groups(catalog: &Catalog, database: Database, next_id: u32) -> CatalogChange {
     let mut change = CatalogChange { next_id, ..CatalogChange::default() };
     let mut homes: BTreeMap<String, GroupId> = BTreeMap::new();
@@ -342,22 +330,42 @@ pub(crate) fn with_groups(catalog: &Catalog, database: Database, next_id: u32) -
             change.put.push(Descriptor::Group(group));
         }
     }
-    for table in catalog.tables_of(database.id) {
-        let Homes::ByRow(before) = &table.homes else { continue };
-        let mut partitions = Vec::with_capacity(database.regions.len());
-        for region in &database.regions {
-            let group = *homes.entry(region.clone()).or_insert_with(|| {
-                let id = GroupId(change.next_id);
-                change.next_id += 1;
-                change.put.push(Descriptor::Group(new_group(id, &database, region, GroupKind::Home)));
-                id
-            });
-            partitions.push(Partition { region: region.clone(), group, is_closing: database.dropping.contains(region) });
+    let mut home_of = |region: &str, change: &mut CatalogChange| {
+        *homes.entry(region.to_string()).or_insert_with(|| {
+            let id = GroupId(change.next_id);
+            change.next_id += 1;
+            change.put.push(Descriptor::Group(new_group(id, &database, region, GroupKind::Home)));
+            id
+        })
+    };
+    let mut tables = Vec::new();
+    for before in catalog.tables_of(database.id) {
+        let mut table = (*before).clone();
+        if let Homes::ByRow(partitions) = &mut table.homes {
+            *partitions = Vec::with_capacity(database.regions.len());
+            for region in &database.regions {
+                let group = home_of(region, &mut change);
+                partitions.push(Partition { region: region.clone(), group, is_closing: database.dropping.contains(region) });
+            }
         }
-        if partitions != *before {
-            change.put.push(Descriptor::Table(Table { homes: Homes::ByRow(partitions), ..(*table).clone() }));
+        for column in &mut table.escrow {
+            let home = |site: &GroupId| match catalog.group_by_id(*site)? {
+                group if group.kind.follows_primary() => Some(database.primary_region.clone()),
+                group => Some(group.home.clone()),
+            };
+            column.sites.retain(|site| home(site).is_some_and(|home| database.regions.contains(&home)));
+            let missing = database.regions.iter().filter(|r| !column.sites.iter().any(|site| home(site).as_ref() == Some(r)));
+            let missing: Vec<GroupId> = missing.map(|region| home_of(region, &mut change)).collect();
+            column.sites.extend(missing);
+            // What follows the primary region stays with it.
+            let closes = |site: &&GroupId| home(site).is_some_and(|home| database.dropping.contains(&home));
+            column.closing = column.sites.iter().filter(closes).copied().collect();
+        }
+        if table != *before {
+            tables.push(Descriptor::Table(table));
         }
     }
+    change.put.extend(tables);
     change.put.push(Descriptor::Database(database));
     change
 }

@@ -13,6 +13,7 @@
 
 mod backfill;
 mod doomed;
+mod escrow;
 mod fill;
 mod hold;
 mod move_table;

@@ -1,8 +1,9 @@
 //! The part of a change of regions that takes time: looking for rows in a region that is being
-//! dropped, and waiting until replicas are where they belong.
+//! dropped, taking its shares of escrow columns away, and waiting until replicas are where they
+//! belong.
 
 use super::backfill::{bind, primary_ranges};
-use super::{JobContext, options, pause, step_of, validate};
+use super::{JobContext, escrow, options, pause, step_of, validate};
 use crate::catalog::job::Job;
 use crate::catalog::lookup::TableRef;
 use crate::catalog::{Catalog, CatalogChange, Database};
@@ -39,6 +40,9 @@ pub(super) async fn drop_region<E: Environment>(
     }
     for table in catalog.tables_of(database) {
         validate::region_is_no_value(env, &table, region, context).await?;
+    }
+    for table in catalog.tables_of(database) {
+        escrow::leave(env, &table, context).await?;
     }
     change_database(env, database, context, true, |d| {
         d.regions.retain(|r| r != region);

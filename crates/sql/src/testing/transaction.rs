@@ -129,7 +129,8 @@ impl MemTransaction {
             };
         }
         for (_, group, key, late) in added {
-            let share = store.rows.get(&(group, key.clone())).and_then(|share| Share::decode(share));
+            let new = late.has_grants().then(|| Share::empty(late.incarnation));
+            let share = store.rows.get(&(group, key.clone())).and_then(|share| Share::decode(share)).or(new);
             let is_of_now = |share: &Share| !late.has_grants() || share.incarnation == late.incarnation;
             let share = share.filter(is_of_now).map(|share| share.plus(&late)).filter(Share::is_covered);
             let Some(share) = share else { return Err(Error::retry("could not serialize access: too few tokens")) };

@@ -99,9 +99,9 @@ update everywhere set a = a + 1 where id = 1;
 ----
 (UPDATE 0)
 
-alter database movr drop region "asia-northeast1";
+alter table rows set locality regional by table;
 ----
-ERROR 0A000: dropping a region that escrow columns of table "rows" have shares in
+ERROR 0A000: escrow column "a" of table "rows" keeps its table where it is
 
 alter table one set locality global;
 ----

@@ -387,6 +387,10 @@ impl Replica {
                     }
                     page
                 }
+                ReadOp::Share { key } => {
+                    self.enqueue(gateway, view, key, WireLocking::Shared(WireBusy::Wait)).await?;
+                    ReadResult::Share(self.share(key).await?)
+                }
             };
             answer.results.push(result);
         }
@@ -473,7 +477,8 @@ impl Replica {
         Ok((rest, newest))
     }
 
-    /// How far a number may go by deltas of this site; `None` if it has no share of it.
+    /// How far a number may go by deltas of this site; `None` if it has no share of it. No queue is
+    /// entered.
     pub async fn share(&self, share: &Key) -> Result<Option<Offer>> {
         let offer = self
             .until_ready(WAIT_MAX, |core| {

@@ -532,15 +532,31 @@ pub struct ClosedPromise {
 /// One read.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum ReadOp {
-    Get { keys: Vec<Key>, columns: ColumnMask, locking: WireLocking },
-    Scan { range: KeyRange, columns: ColumnMask, reverse: bool, limit: Option<u64>, locking: WireLocking },
+    Get {
+        keys: Vec<Key>,
+        columns: ColumnMask,
+        locking: WireLocking,
+    },
+    Scan {
+        range: KeyRange,
+        columns: ColumnMask,
+        reverse: bool,
+        limit: Option<u64>,
+        locking: WireLocking,
+    },
+    /// Enters the queue of an escrow share, beside other changes of it, and asks for its free tokens.
+    /// For a site's primary only. From `ClusterVersion::ESCROW` on.
+    Share {
+        key: Key,
+    },
 }
 
 impl ReadOp {
     /// Prepares a second run of the read: see [`WireLocking::without_brief_wait`].
     pub fn repeat_without_brief_waits(&mut self) {
-        let (ReadOp::Get { locking, .. } | ReadOp::Scan { locking, .. }) = self;
-        *locking = locking.without_brief_wait();
+        if let ReadOp::Get { locking, .. } | ReadOp::Scan { locking, .. } = self {
+            *locking = locking.without_brief_wait();
+        }
     }
 }
 
@@ -615,7 +631,12 @@ pub struct ReadAnswer {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum ReadResult {
     Values(Vec<Option<Bytes>>),
-    Page { rows: Vec<(Key, Bytes)>, rest: Option<KeyRange> },
+    Page {
+        rows: Vec<(Key, Bytes)>,
+        rest: Option<KeyRange>,
+    },
+    /// `None`: the site has no share of the row.
+    Share(Option<Offer>),
 }
 
 /// The rows of everything that a reserving read has reserved at a group.

@@ -14,7 +14,7 @@ use super::op::{Op, Row, filter};
 use crate::catalog::escrow::{datum, scaled, scaled_delta};
 use crate::catalog::expression::{Facts, parse_expression, resolve_columns};
 use crate::catalog::{EscrowColumn, Table};
-use crate::env::{Locking, Scan, Transaction};
+use crate::env::{Locking, OnLocked, Scan, Transaction};
 use crate::plan::TablePlan;
 use crate::plan::physical::Numbers;
 use crate::types::Datum;
@@ -62,7 +62,7 @@ async fn fill<T: Transaction>(of: &Numbers, rows: &mut [Row], rt: &mut Runtime<'
     for ordinal in &of.ordinals {
         let Some(column) = of.table.escrow_column(*ordinal) else { continue };
         let shares: Vec<Key> = keys.iter().map(|key| column.share_key(key)).collect();
-        let sums = sums(column, &shares, of.is_dense, rt).await?;
+        let sums = sums(column, &shares, of.is_dense, of.locking.is_to_write(), rt).await?;
         let at = place(*ordinal)?;
         for (row, share) in rows.iter_mut().zip(&shares) {
             row[at] = match sums.get(share) {
@@ -80,11 +80,13 @@ fn without_share(table: &Table) -> Error {
 }
 
 /// The exact numbers of rows, with the bounds that their tokens tell (E2), by the keys of their
-/// shares. `is_dense`: all shares between the first and the last are wanted.
+/// shares. `is_dense`: all shares between the first and the last are wanted. `to_write`: they are
+/// locked before they are read, so that changes by others wait.
 async fn sums<T: Transaction>(
     column: &EscrowColumn,
     shares: &[Key],
     is_dense: bool,
+    to_write: bool,
     rt: &mut Runtime<'_, T>,
 ) -> Result<BTreeMap<Key, (i128, Bounds)>> {
     let mut ranges: Vec<KeyRange> = match (is_dense, shares.iter().min(), shares.iter().max()) {
@@ -93,6 +95,13 @@ async fn sums<T: Transaction>(
     };
     ranges.sort_unstable_by(|a, b| a.start.cmp(&b.start));
     ranges.dedup();
+    if to_write {
+        let locking = Locking::Exclusive(OnLocked::Wait);
+        rt.ctx.stay_home(column.sites.iter().copied(), locking)?;
+        for site in &column.sites {
+            rt.txn.get_many(*site, shares, ColumnMask::ALL, locking).await?;
+        }
+    }
     let mut sums: BTreeMap<Key, Sum> = BTreeMap::new();
     for range in ranges {
         rt.step().await?;
@@ -129,8 +138,13 @@ async fn sums<T: Transaction>(
 }
 
 /// The exact number of one row, with its bounds; `None`: no site has a share of it.
-async fn number<T: Transaction>(column: &EscrowColumn, share: &Key, rt: &mut Runtime<'_, T>) -> Result<Option<(i128, Bounds)>> {
-    Ok(sums(column, std::slice::from_ref(share), false, rt).await?.remove(share))
+async fn number<T: Transaction>(
+    column: &EscrowColumn,
+    share: &Key,
+    to_write: bool,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Option<(i128, Bounds)>> {
+    Ok(sums(column, std::slice::from_ref(share), false, to_write, rt).await?.remove(share))
 }
 
 fn name(table: &TablePlan, column: &EscrowColumn) -> String {
@@ -248,10 +262,10 @@ pub(super) async fn change<T: Transaction>(
         for site in &column.sites {
             rt.txn.hold(*site, escrow::range(&key))?;
             let share = match *site == first {
-                true => Share::begin(incarnation, number, bounds),
-                false => Share::empty(incarnation),
+                true => Some(Share::begin(incarnation, number, bounds)),
+                false => (!column.closing.contains(site)).then(|| Share::empty(incarnation)),
             };
-            put(*site, key.clone(), Some(share), rt)?;
+            put(*site, key.clone(), share, rt)?;
         }
     }
     Ok(())
@@ -290,7 +304,7 @@ pub(super) async fn add_all<T: Transaction>(
     }
 }
 
-/// Puts exact numbers into a row that was read without them.
+/// Puts exact numbers into a row that was read without them, to be written.
 pub(super) async fn read<T: Transaction>(
     table: &TablePlan,
     ordinals: &[u32],
@@ -299,7 +313,8 @@ pub(super) async fn read<T: Transaction>(
     rt: &mut Runtime<'_, T>,
 ) -> Result<()> {
     for column in table.table.escrow.iter().filter(|e| ordinals.contains(&e.ordinal)) {
-        let (found, _) = number(column, &column.share_key(primary), rt).await?.ok_or_else(|| without_share(&table.table))?;
+        let (found, _) =
+            number(column, &column.share_key(primary), true, rt).await?.ok_or_else(|| without_share(&table.table))?;
         row[column.ordinal as usize] = datum(found, &table.types[column.ordinal as usize])?;
     }
     Ok(())
@@ -321,7 +336,7 @@ async fn add<T: Transaction>(
         Some(delta) if delta.abs() <= column.hi - column.lo => delta,
         // No row can have it; whether there is one has to be known first.
         certain => {
-            return match (number(column, &share, rt).await?, certain) {
+            return match (number(column, &share, false, rt).await?, certain) {
                 (None, _) => Ok(false),
                 (Some((_, bounds)), Some(_)) => Err(outside(table, column, bounds, None)),
                 (Some((_, bounds)), None) => checked(table, column, bounds, &Datum::Null).map(|_| true),
@@ -334,7 +349,7 @@ async fn add<T: Transaction>(
         Put::Nowhere { is_there } => is_there,
     };
     // What no site said is certified: the row is not there, or the number would leave its bounds.
-    let Some((number, bounds)) = number(column, &share, rt).await? else { return Ok(false) };
+    let Some((number, bounds)) = number(column, &share, false, rt).await? else { return Ok(false) };
     if !bounds.contain(number + delta) {
         return Err(outside(table, column, bounds, Some(number)));
     }
@@ -354,12 +369,12 @@ async fn rebound<T: Transaction>(
         return Ok(());
     }
     let (first, share) = (column.first_site(table.group_of(row)?), column.share_key(&table.primary_key(row)?));
-    let others = column.sites.iter().copied().filter(|site| *site != first);
+    let others = column.open_sites().filter(|site| *site != first);
     let sites: Vec<GroupId> = std::iter::once(first).chain(others).collect();
     let Put::Nowhere { is_there } = put_in(&sites, &share, Late::rebound(TxnId::default(), before, after), rt).await? else {
         return Ok(());
     };
-    match number(column, &share, rt).await? {
+    match number(column, &share, false, rt).await? {
         None => Err(without_share(&table.table)),
         Some((number, _)) if !after.contain(number) => Err(outside(table, column, after, None)),
         Some(_) => Err(short(table, column, is_there)),
@@ -431,11 +446,11 @@ pub(super) fn show(table: &TablePlan, ordinal: u32, shown: &mut Datum, delta: &D
     Ok(())
 }
 
-/// The sites of a column, those of the gateway's region first.
+/// The sites in which a column is changed, those of the gateway's region first.
 fn nearest<T: Transaction>(column: &EscrowColumn, rt: &Runtime<'_, T>) -> Vec<GroupId> {
     let here = &*rt.ctx.eval.gateway_region;
     let is_here = |site: &GroupId| rt.ctx.catalog.group_by_id(*site).is_some_and(|g| g.home == here);
-    let (mut near, far): (Vec<GroupId>, Vec<GroupId>) = column.sites.iter().partition(|site| is_here(site));
+    let (mut near, far): (Vec<GroupId>, Vec<GroupId>) = column.open_sites().partition(is_here);
     near.extend(far);
     near
 }

@@ -162,6 +162,8 @@ pub(crate) struct Numbers {
     pub(crate) filter: Vec<Scalar>,
     /// Whether rows come with all others between them in the order of the primary key.
     pub(crate) is_dense: bool,
+    /// How the rows are locked. Their numbers are locked if they are about to be written.
+    pub(crate) locking: Locking,
 }
 
 /// A scan of a table through an index.

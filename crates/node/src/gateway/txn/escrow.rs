@@ -16,10 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a site's primary is looked for.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// The same for a round, which goes on among the sites that answer.
-const ROUND_PATIENCE: Duration = Duration::from_secs(1);
+/// How long a site's primary is looked for by a round, which goes on among the sites that answer.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// A round is led again when what was offered was gone when it was taken.
 const ATTEMPTS: u32 = 3;
 /// How long tokens that have been moved are waited for at the site: its primary hears of the outcome
@@ -49,12 +47,13 @@ impl Ask for Look<'_> {
 }
 
 impl Txn {
-    async fn ask_site(&self, group: GroupId, share: &Key, patience: Duration) -> Result<Option<Offer>> {
-        self.gateway.shared.call_primary(group, patience, &Look { group, share }).await
+    async fn ask_site(&self, group: GroupId, share: &Key) -> Result<Option<Offer>> {
+        self.gateway.shared.call_primary(group, PATIENCE, &Look { group, share }).await
     }
 
-    /// What a site offers to this transaction, whose own changes are counted. Nothing is held, and
-    /// nothing certifies what this says: certification looks again.
+    /// What a site offers to this transaction, whose own changes are counted, and which enters the
+    /// share's queue there: whoever is about to write the whole number comes before or after it. No
+    /// token is held, and nothing certifies what this says: certification looks again.
     pub(super) async fn offer_of(&mut self, group: GroupId, share: &Key) -> Result<Option<Offer>> {
         let at = self.part(group)?;
         match self.parts[at].writes.get(share).map(|w| &w.change) {
@@ -65,7 +64,7 @@ impl Txn {
             Some(Change::Add(_) | Change::Shift(_)) | None => {}
         }
         let own = self.parts[at].added(share);
-        let offer = self.ask_site(group, share, PATIENCE).await?;
+        let offer = self.enter_share(at, share).await?;
         Ok(offer.map(|offer| Offer { free: offer.free.after(&own), ..offer }))
     }
 
@@ -123,7 +122,7 @@ impl Txn {
     async fn lead_round(&self, sites: &[GroupId], share: &Key, wanted: Free) -> Result<bool> {
         let mut last = Ok(false);
         for _ in 0..ATTEMPTS {
-            let offers = join_all(sites.iter().map(|site| self.ask_site(*site, share, ROUND_PATIENCE))).await;
+            let offers = join_all(sites.iter().map(|site| self.ask_site(*site, share))).await;
             let Some(moves) = moves(sites, &offers, wanted) else { return Ok(false) };
             match self.sibling().move_tokens(share, moves).await {
                 Ok(()) => return Ok(true),

@@ -54,7 +54,7 @@ impl Txn {
         };
         match self.ask_past(group, op).await? {
             ReadResult::Page { rows, rest } => Ok(ScanRows { rows, rest }),
-            ReadResult::Values(_) => Err(another_question()),
+            ReadResult::Values(_) | ReadResult::Share(_) => Err(another_question()),
         }
     }
 

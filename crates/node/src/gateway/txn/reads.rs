@@ -18,6 +18,7 @@ use crate::replica::groups::Route;
 use crate::replica::pages::covered;
 use crate::transport::wire::{ReadAnswer, ReadOp, ReadResult, ReplicaAnswer, ReplicaView, Request, Response, View};
 use bytes::Bytes;
+use meridian_base::escrow::Offer;
 use meridian_base::{ColumnMask, Error, GroupId, Key, KeyRange, NodeId, Result, Target, Timestamp};
 use meridian_sql::env::{Locking, OnLocked, RowVisitor, Scan, ScanRows};
 use std::pin::pin;
@@ -331,9 +332,25 @@ impl Txn {
         let until = self.parts[at].view.snapshot.ok_or_else(another_question)?;
         let untils = match &result {
             ReadResult::Values(values) => vec![until; values.len()],
-            ReadResult::Page { .. } => vec![until],
+            ReadResult::Page { .. } | ReadResult::Share(_) => vec![until],
         };
         Ok((result, untils))
+    }
+
+    /// Enters the queue of an escrow share at its primary, beside other changes of it, and asks for
+    /// its free tokens. Nothing is read that is certified.
+    pub(super) async fn enter_share(&mut self, at: usize, key: &Key) -> Result<Option<Offer>> {
+        let locking = Locking::Shared(OnLocked::Wait);
+        let watch = self.before_wait(at, locking);
+        let op = ReadOp::Share { key: key.clone() };
+        match unless_deadlocked(watch, self.ask_primary(at, op, locking)).await {
+            Ok(ReadResult::Share(offer)) => {
+                self.note_entries(at, [key.clone()]);
+                Ok(offer)
+            }
+            Ok(_) => Err(another_question()),
+            Err(e) => Err(self.note_failure(e)),
+        }
     }
 
     /// The nearest replica's answer; `None` if none in this region can give one.
@@ -424,7 +441,10 @@ impl Txn {
         let part = &mut self.parts[at];
         match answer {
             Response::Read(answer) => {
-                part.moved(answer.snapshot, answer.is_settled);
+                // Without one nothing was read that is certified.
+                if answer.snapshot > Timestamp::MIN {
+                    part.moved(answer.snapshot, answer.is_settled);
+                }
                 Ok(answer)
             }
             Response::NotPrimary { hint } => Err(self.gateway.shared.groups.not_primary_there(part.group, node, hint)),

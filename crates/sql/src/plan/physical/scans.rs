@@ -70,7 +70,8 @@ impl Compiler<'_> {
         let types = (self.tables)(of.table)?.types.clone();
         let columns = built.layout.iter().map(|c| c - of.base).collect();
         let (table, ordinals) = (of.table.clone(), asked.to_vec());
-        let numbers = Numbers { input: built.node.clone(), table, types, columns, ordinals, filter, is_dense };
+        let numbers =
+            Numbers { input: built.node.clone(), table, types, columns, ordinals, filter, is_dense, locking: of.locking };
         let rows = (built.rows * 0.3f64.powi(after.len().min(3) as i32)).max(access::FEW);
         Ok(Built { node: Arc::new(Node::Numbers(Box::new(numbers))), rows, ..built })
     }

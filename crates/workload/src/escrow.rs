@@ -11,7 +11,8 @@
 //!   been so;
 //! * a delta that came with a row of the journal did so or did not, both together.
 //!
-//! Other rows are set, deleted and inserted as well. They have to be within their bounds.
+//! Other rows are set, deleted and inserted as well, and the bounds of them change. They have to be
+//! within their bounds. Meanwhile the last region may come and go.
 
 use crate::client::{Rows, Value};
 use crate::run::{Context, Progress, Verdict, Worker, Workload};
@@ -48,6 +49,11 @@ pub struct EscrowConfig {
     pub journal_share: f64,
     /// Share of operations on the rows that are set as well.
     pub wild_share: f64,
+    /// Share of deltas that come with a condition on the number, and tell what it is then.
+    pub guarded_share: f64,
+    /// Share of operations of the first worker that take the last region out of the database, or
+    /// into it.
+    pub regions_share: f64,
     /// Pause between two operations of a worker.
     pub think_time: Duration,
 }
@@ -61,6 +67,8 @@ impl Default for EscrowConfig {
             read_share: 0.1,
             journal_share: 0.3,
             wild_share: 0.2,
+            guarded_share: 0.1,
+            regions_share: 0.0,
             think_time: Duration::ZERO,
         }
     }
@@ -162,6 +170,46 @@ impl Escrow {
         attempted
     }
 
+    /// A delta that looks at the number, and is told the new one.
+    async fn add_guarded(&self, context: &Context, session: &mut Session, rng: &mut SmallRng) -> Attempted<()> {
+        let (row, delta) = (rng.random_range(1..=self.config.rows), self.draw_delta(rng));
+        let invoked = context.timer.now_micros();
+        let update = "UPDATE quotas SET used = used + $1 WHERE id = $2 AND used + $1 BETWEEN 0 AND most RETURNING used";
+        let attempted = session.single(rng, update, &[delta.into(), row.into()]).await;
+        let completed = context.timer.now_micros();
+        let event = |completed, what| Event { row, invoked, completed, what, entry: None };
+        match &attempted {
+            Attempted::Committed(rows) if rows.rows.is_empty() => self.note(event(completed, What::Outside(delta))),
+            Attempted::Committed(rows) => match rows.int(0, 0) {
+                Ok(value) => {
+                    self.note(event(completed, What::Added(delta)));
+                    self.note(event(completed, What::Read(value)));
+                }
+                Err(e) => return Attempted::Failed(e),
+            },
+            Attempted::Unknown(..) => self.note(event(u64::MAX, What::MayHaveAdded(delta))),
+            Attempted::Failed(_) => {}
+        }
+        attempted.map(|_| ())
+    }
+
+    /// Takes the last region out of the database, or into it again.
+    async fn change_regions(&self, context: &Context, session: &mut Session, rng: &mut SmallRng) -> Result<()> {
+        let regions = context.connector.regions();
+        let Some(last) = regions.last().filter(|_| regions.len() > 1) else { return Ok(()) };
+        let (verb, noted) = match rng.random_bool(0.5) {
+            true => ("ADD", "region added under shares"),
+            false => ("DROP", "region dropped under shares"),
+        };
+        let sql = format!("ALTER DATABASE {DATABASE} {verb} REGION {}", schema::quoted(last));
+        match session.execute(&sql).await {
+            Ok(_) => context.stats.note(noted),
+            Err(e) if matches!(e.sqlstate(), "42601" | "0A000" | "XX000" | "XX001") => return Err(e.detail(format!("of {sql}"))),
+            Err(_) => {}
+        }
+        Ok(())
+    }
+
     async fn read(&self, context: &Context, session: &mut Session, rng: &mut SmallRng) -> Attempted<()> {
         let row = rng.random_range(1..=self.config.rows);
         let invoked = context.timer.now_micros();
@@ -179,24 +227,29 @@ impl Escrow {
     async fn go_wild(&self, session: &mut Session, rng: &mut SmallRng) -> Attempted<()> {
         let row = FIRST_WILD + rng.random_range(0..2);
         let value = rng.random_range(0..=self.config.limit);
-        let (sql, params): (&str, Vec<Value>) = match rng.random_range(0..6) {
+        let (sql, params): (&str, Vec<Value>) = match rng.random_range(0..8) {
             0 => ("DELETE FROM quotas WHERE id = $1", vec![row.into()]),
-            1 => ("INSERT INTO quotas VALUES ($1, $2) ON CONFLICT (id) DO NOTHING", vec![row.into(), value.into()]),
+            1 => ("INSERT INTO quotas (id, used) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING", vec![row.into(), value.into()]),
             2 => ("UPDATE quotas SET used = $1 WHERE id = $2", vec![value.into(), row.into()]),
+            3 => ("UPDATE quotas SET most = $1 WHERE id = $2", vec![(2 * value).into(), row.into()]),
+            4 => (
+                "UPDATE quotas SET most = most + $1, used = used + $1 WHERE id = $2",
+                vec![self.draw_delta(rng).into(), row.into()],
+            ),
             _ => ("UPDATE quotas SET used = used + $1 WHERE id = $2", vec![self.draw_delta(rng).into(), row.into()]),
         };
         session.single(rng, sql, &params).await.map(|_| ())
     }
 
-    /// `numbers` and `journal`: what there is at the end.
-    fn judge(&self, numbers: &BTreeMap<i64, i64>, journal: &BTreeSet<i64>, verdict: &mut Verdict) {
+    /// `numbers`, with their upper bounds, and `journal`: what there is at the end.
+    fn judge(&self, numbers: &BTreeMap<i64, (i64, i64)>, journal: &BTreeSet<i64>, verdict: &mut Verdict) {
         let state = self.state.lock().expect("no panic while judging");
-        for (row, value) in numbers {
-            verdict.expect((0..=self.config.limit).contains(value), || format!("row {row} is {value} at the end"));
+        for (row, (value, most)) in numbers {
+            verdict.expect((0..=*most).contains(value), || format!("row {row} is {value} at the end, and at most {most}"));
         }
         for row in 1..=self.config.rows {
             let events: Vec<Event> = state.events.iter().filter(|e| e.row == row).copied().collect();
-            let Some(last) = numbers.get(&row) else {
+            let Some((last, _)) = numbers.get(&row) else {
                 verdict.expect(false, || format!("row {row} is gone"));
                 continue;
             };
@@ -290,12 +343,12 @@ impl Workload for Escrow {
         let rows: Vec<String> = (1..=self.config.rows).map(|row| format!("({row}, {first})")).collect();
         let statements = [
             format!(
-                "CREATE TABLE quotas (id INT8 PRIMARY KEY, used INT8 NOT NULL DEFAULT 0 ESCROW CHECK (used BETWEEN 0 AND {limit}))"
+                "CREATE TABLE quotas (id INT8 PRIMARY KEY, used INT8 NOT NULL DEFAULT 0 ESCROW CHECK (used BETWEEN 0 AND most), most INT8 NOT NULL DEFAULT {limit})"
             ),
             format!(
                 "CREATE TABLE journal (id INT8 PRIMARY KEY, quota INT8 NOT NULL, delta INT8 NOT NULL, place {place} NOT NULL){by_row}"
             ),
-            format!("INSERT INTO quotas VALUES {} ON CONFLICT (id) DO NOTHING", rows.join(", ")),
+            format!("INSERT INTO quotas (id, used) VALUES {} ON CONFLICT (id) DO NOTHING", rows.join(", ")),
         ];
         schema::run_all(&mut context.session(home, DATABASE), &statements).await?;
         progress(Progress { rows_done: 1, rows_total: 1 });
@@ -305,12 +358,21 @@ impl Workload for Escrow {
     async fn worker(&self, context: &Context, worker: Worker) -> Result<()> {
         let mut rng = context.rng(u64::from(worker.id) + 1);
         let mut session = context.session(&worker.region, DATABASE);
+        // No row is homed in the last region, so that it may go.
+        let regions = context.connector.regions();
+        let place = if regions.last() == Some(&worker.region) { &regions[0] } else { &worker.region };
         while !context.stop.is_stopped() {
+            if worker.id == 0 && crate::run::chance(self.config.regions_share, &mut rng) {
+                self.change_regions(context, &mut session, &mut rng).await?;
+            }
             let started = context.timer.now_micros();
             let (operation, attempted) = match rng.random::<f64>() {
                 x if x < self.config.read_share => ("exact read", self.read(context, &mut session, &mut rng).await),
                 x if x < self.config.read_share + self.config.wild_share => ("set", self.go_wild(&mut session, &mut rng).await),
-                _ => ("delta", self.add(context, &mut session, &mut rng, &worker.region).await),
+                _ if crate::run::chance(self.config.guarded_share, &mut rng) => {
+                    ("guarded delta", self.add_guarded(context, &mut session, &mut rng).await)
+                }
+                _ => ("delta", self.add(context, &mut session, &mut rng, place).await),
             };
             let key = StatsKey { region: worker.region.clone(), operation, locality: Locality::Own };
             let attempted = match attempted {
@@ -329,12 +391,12 @@ impl Workload for Escrow {
     async fn check(&self, context: &Context) -> Result<Verdict> {
         let mut session = context.session(&context.connector.regions()[0], DATABASE);
         let rows = crate::run::until_answered(context, &mut session, |statements| {
-            Box::pin(async move { statements.query("SELECT id, used FROM quotas", &[]).await })
+            Box::pin(async move { statements.query("SELECT id, used, most FROM quotas", &[]).await })
         })
         .await?;
         let mut numbers = BTreeMap::new();
         for row in 0..rows.rows.len() {
-            numbers.insert(rows.int(row, 0)?, rows.int(row, 1)?);
+            numbers.insert(rows.int(row, 0)?, (rows.int(row, 1)?, rows.int(row, 2)?));
         }
         let rows = crate::run::until_answered(context, &mut session, |statements| {
             Box::pin(async move { statements.query("SELECT id FROM journal", &[]).await })
@@ -357,7 +419,7 @@ mod tests {
             counters.note(Event { row: 1, invoked: *invoked, completed: *completed, what: *what, entry: None });
         });
         let mut verdict = Verdict::default();
-        counters.judge(&BTreeMap::from([(1, last)]), &BTreeSet::new(), &mut verdict);
+        counters.judge(&BTreeMap::from([(1, (last, 10))]), &BTreeSet::new(), &mut verdict);
         verdict.violations
     }
 
@@ -367,7 +429,7 @@ mod tests {
         let completed = if matches!(what, What::MayHaveAdded(_)) { u64::MAX } else { 2 };
         counters.note(Event { row: 1, invoked: 1, completed, what, entry: Some(7) });
         let mut verdict = Verdict::default();
-        counters.judge(&BTreeMap::from([(1, last)]), &is_there.then_some(7).into_iter().collect(), &mut verdict);
+        counters.judge(&BTreeMap::from([(1, (last, 10))]), &is_there.then_some(7).into_iter().collect(), &mut verdict);
         verdict.violations.len()
     }
 
@@ -404,7 +466,7 @@ mod tests {
         assert_eq!(judged_with_entry(What::Outside(8), 5, true), 1, "an entry of a refused delta");
         let counters = Escrow::new(EscrowConfig { rows: 1, limit: 10, ..EscrowConfig::default() });
         let mut verdict = Verdict::default();
-        counters.judge(&BTreeMap::from([(1, 5), (FIRST_WILD, 11)]), &BTreeSet::new(), &mut verdict);
+        counters.judge(&BTreeMap::from([(1, (5, 10)), (FIRST_WILD, (11, 10))]), &BTreeSet::new(), &mut verdict);
         counters.judge(&BTreeMap::new(), &BTreeSet::new(), &mut verdict);
         assert_eq!(verdict.violations.len(), 2, "{:?}", verdict.violations);
     }

@@ -159,6 +159,8 @@ impl WorkloadKind {
                 journal_share: several_regions_share,
                 wild_share: [0.0, 0.25][rng.random_range(0..2)],
                 think_time,
+                guarded_share: [0.0, 0.2][rng.random_range(0..2)],
+                regions_share: [0.0, 0.03][rng.random_range(0..2)],
                 ..EscrowConfig::default()
             })),
             // As small as it gets, and with more of what goes to other regions than the standard

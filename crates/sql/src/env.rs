@@ -332,10 +332,15 @@ pub trait Transaction: Send + 'static {
         async { Ok(None) }
     }
     /// Moves tokens to the first site, in a transaction of its own, so that it allows this change.
-    /// Whether it does.
-    fn bring(&mut self, sites: &[GroupId], share: &Key, late: Late) -> impl Future<Output = Result<bool>> + Send {
+    fn bring(&mut self, sites: &[GroupId], share: &Key, late: Late) -> impl Future<Output = Result<Brought>> + Send {
         let _ = (sites, share, late);
-        async { Ok(false) }
+        async { Ok(Brought::No) }
+    }
+    /// The same for changes of several numbers at once, ahead of them: whether tokens come is looked
+    /// at later.
+    fn bring_each(&mut self, sites: &[GroupId], changes: Vec<(Key, Late)>) -> impl Future<Output = Result<()>> + Send {
+        let _ = (sites, changes);
+        async { Ok(()) }
     }
     /// Buffers a delta of a share (`base::escrow`). Certification asserts that the share is there and
     /// covers it.
@@ -393,6 +398,17 @@ pub trait Transaction: Send + 'static {
     fn rollback(self);
     /// Whether anything is buffered.
     fn has_writes(&self) -> bool;
+}
+
+/// What came of moving tokens to a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Brought {
+    /// The site allows the change now.
+    Yes,
+    /// All sites together have too few.
+    TooFew,
+    /// Another site may allow it.
+    No,
 }
 
 /// A place in what a transaction does; the default is its beginning.

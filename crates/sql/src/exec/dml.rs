@@ -84,6 +84,21 @@ pub(crate) async fn rows<T: Transaction>(plan: &DmlPlan, frame: &Frame, rt: &mut
             }
         }
     }
+    if let DmlPlanKind::Update { deltas, .. } = &plan.kind
+        && input.len() > 1
+        && escrow::may_bring(&plan.table)
+    {
+        for some in input.chunks(escrow::AHEAD) {
+            let mut ahead = Vec::with_capacity(some.len());
+            for source in some {
+                let mut row = source[..plan.table.types.len()].to_vec();
+                let deltas = deltas_of(&plan.table, deltas, source, &mut row, frame, rt).await?;
+                ahead.push((plan.table.primary_key(&row)?, deltas));
+            }
+            escrow::bring_ahead(&plan.table, &ahead, rt).await?;
+            rt.pause().await?;
+        }
+    }
     // Subqueries see the tables as they were before the statement: all of them are asked before the
     // first write.
     let looks_first = plan.asks_tables();

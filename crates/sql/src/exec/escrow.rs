@@ -14,7 +14,7 @@ use super::op::{Op, Row, filter};
 use crate::catalog::escrow::{datum, scaled, scaled_delta};
 use crate::catalog::expression::{Facts, parse_expression, resolve_columns};
 use crate::catalog::{EscrowColumn, Table};
-use crate::env::{Locking, OnLocked, Scan, Transaction};
+use crate::env::{Brought, Locking, OnLocked, Scan, Transaction};
 use crate::plan::TablePlan;
 use crate::plan::physical::Numbers;
 use crate::types::Datum;
@@ -22,6 +22,9 @@ use crate::types::keys::encode_key_column;
 use meridian_base::escrow::{self, Bounds, Late, Share, Sum};
 use meridian_base::{ColumnMask, Error, GroupId, Key, KeyRange, Result, TxnId, Write};
 use std::collections::BTreeMap;
+
+/// Rows whose tokens are looked for at once.
+pub(super) const AHEAD: usize = 256;
 
 /// The next rows, with their numbers.
 pub(super) async fn next<T: Transaction>(
@@ -286,6 +289,43 @@ pub(super) async fn complete<T: Transaction>(
     read(table, &unread, &table.primary_key(old)?, new, rt).await
 }
 
+/// Whether numbers of the table have tokens in several places.
+pub(super) fn may_bring(table: &TablePlan) -> bool {
+    table.table.escrow.iter().any(|column| column.open_sites().nth(1).is_some())
+}
+
+/// Before a statement adds to the numbers of several rows: brings the tokens that are missing here,
+/// for at most [`AHEAD`] rows at once.
+pub(super) async fn bring_ahead<T: Transaction>(
+    table: &TablePlan,
+    changes: &[(Key, Vec<(u32, Datum)>)],
+    rt: &mut Runtime<'_, T>,
+) -> Result<()> {
+    for column in &table.table.escrow {
+        let sites = nearest(column, rt);
+        let Some(first) = sites.first().copied() else { continue };
+        let ty = &table.types[column.ordinal as usize];
+        let mut short = Vec::new();
+        for (primary, deltas) in changes {
+            let Some((_, delta)) = deltas.iter().find(|(ordinal, _)| *ordinal == column.ordinal) else { continue };
+            // What no row can have is told when it is added.
+            let Some(delta) = scaled_delta(delta, ty, column.bounds())?.filter(|d| d.abs() <= column.hi - column.lo) else {
+                continue;
+            };
+            let (share, late) = (column.share_key(primary), Late::delta(TxnId::default(), delta));
+            let offer = rt.txn.offer(first, &share).await?;
+            if !offer.is_some_and(|offer| offer.free.allow(&late)) {
+                short.push((share, late));
+            }
+        }
+        if short.len() > 1 {
+            rt.ctx.stay_home(sites.iter().copied(), Locking::None)?;
+            rt.txn.bring_each(&sites, short).await?;
+        }
+    }
+    Ok(())
+}
+
 /// Adds to the numbers of a row. `false`: the row is not there.
 pub(super) async fn add_all<T: Transaction>(
     table: &TablePlan,
@@ -413,7 +453,11 @@ async fn put_in<T: Transaction>(sites: &[GroupId], share: &Key, late: Late, rt: 
         let mut allows = offer.is_some_and(|offer| offer.free.allow(&late));
         if !allows && std::mem::take(&mut is_first) && sites.len() > 1 {
             rt.ctx.stay_home(sites.iter().copied(), Locking::None)?;
-            allows = rt.txn.bring(sites, share, late).await?;
+            match rt.txn.bring(sites, share, late).await? {
+                Brought::Yes => allows = true,
+                Brought::TooFew => return Ok(Put::Nowhere { is_there }),
+                Brought::No => {}
+            }
             is_there |= allows;
             // It may have no share before tokens come.
             if allows && late.has_grants() {

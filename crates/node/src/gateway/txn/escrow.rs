@@ -2,16 +2,17 @@
 //! (design: escrow, E6 to E8, E14 to E16; Samya, §3.4: Avantan[*] is a transaction over several groups).
 
 use super::{CALL_TIMEOUT, Txn};
-use crate::gateway::rounds::Turn;
 use crate::membership::ask::Ask;
 use crate::membership::shared::Shared;
 use crate::replica::Replica;
 use crate::transport::wire::{Request, Response};
 use futures::future::join_all;
+use futures::stream::{StreamExt, TryStreamExt};
 use meridian_base::escrow::{self, Free, Late, Offer, Share};
+use meridian_base::runtime::BoxFuture;
 use meridian_base::{Change, ColumnMask, GroupId, Key, Mutation, Result, TxnId};
 use meridian_escrow::{Site, allocate};
-use meridian_sql::env::TxnOptions;
+use meridian_sql::env::{Brought, TxnOptions};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -20,6 +21,8 @@ use tokio::time::Instant;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// A round is led again when what was offered was gone when it was taken.
 const ATTEMPTS: u32 = 3;
+/// Rounds that one statement leads side by side.
+const ROUNDS_AT_ONCE: usize = 64;
 /// How long tokens that have been moved are waited for at the site: its primary hears of the outcome
 /// when this gateway does.
 const ARRIVAL: Duration = Duration::from_millis(500);
@@ -68,43 +71,35 @@ impl Txn {
         Ok(offer.map(|offer| Offer { free: offer.free.after(&own), ..offer }))
     }
 
-    /// Moves tokens to the first site until it allows this change; `false`: the sites do not have
-    /// enough. A transaction of its own moves them: this one holds nothing of it.
-    pub(super) async fn bring_tokens(&mut self, sites: &[GroupId], share: &Key, late: Late) -> Result<bool> {
-        let Some(first) = sites.first().copied() else { return Ok(false) };
+    /// Moves tokens to the first site until it allows this change. A transaction of its own moves
+    /// them: this one holds nothing of it.
+    pub(super) async fn bring_tokens(&self, sites: &[GroupId], share: &Key, late: &Late) -> Result<Brought> {
+        let Some(first) = sites.first().copied() else { return Ok(Brought::No) };
         let own = |site: &GroupId| self.parts.iter().find(|p| p.group == *site);
         // A row that the transaction has written itself gets no tokens from outside; and a round would
         // change what the transaction has read of the number.
         if sites.iter().filter_map(own).any(|part| part.own(share).is_some() || part.has_read(&escrow::range(share))) {
-            return Ok(false);
+            return Ok(Brought::No);
         }
         let added = own(&first).map_or(Late::delta(TxnId::default(), 0), |part| part.added(share));
         let turn = self.gateway.rounds.enter(share).await;
         // Another round has brought them.
-        if self.allows(first, share, &late).await? {
+        if self.covers(first, share, &added, late).await? {
             turn.end(true);
-            return Ok(true);
+            return Ok(Brought::Yes);
         }
         if turn.rests() {
-            return Ok(false);
+            return Ok(Brought::TooFew);
         }
         // With what the transaction has taken already.
         let (taken, more) = (added.takes(), late.takes());
         let wanted = |taken: i128, more: i128| if more > 0 { more + taken.max(0) } else { 0 };
         let wanted = Free { down: wanted(taken.0, more.0), up: wanted(taken.1, more.1) };
         let brought = self.lead_round(sites, share, wanted).await;
-        self.end_round(turn, first, share, &late, brought).await
-    }
-
-    async fn allows(&mut self, site: GroupId, share: &Key, late: &Late) -> Result<bool> {
-        Ok(self.offer_of(site, share).await?.is_some_and(|offer| offer.free.allow(late)))
-    }
-
-    async fn end_round(&mut self, turn: Turn, first: GroupId, share: &Key, late: &Late, brought: Result<bool>) -> Result<bool> {
         let mut is_there = false;
         let deadline = Instant::now() + ARRIVAL;
-        while let Ok(true) = brought {
-            is_there = self.allows(first, share, late).await?;
+        while let Ok(Brought::Yes) = brought {
+            is_there = self.covers(first, share, &added, late).await?;
             if is_there || Instant::now() >= deadline {
                 break;
             }
@@ -112,20 +107,42 @@ impl Txn {
         }
         turn.end(is_there);
         match brought {
+            Ok(Brought::Yes) if !is_there => Ok(Brought::No),
             // The statement finds another way, or says what it lacks.
-            Err(e) if !e.is_unavailable() && !e.is_retry() => Err(e),
-            _ => Ok(is_there),
+            Err(e) if e.is_unavailable() || e.is_retry() => Ok(Brought::No),
+            brought => brought,
         }
     }
 
+    /// Whether a site has tokens for another change, after those that the transaction has added.
+    async fn covers(&self, site: GroupId, share: &Key, added: &Late, late: &Late) -> Result<bool> {
+        Ok(self.ask_site(site, share).await?.is_some_and(|offer| offer.free.after(added).allow(late)))
+    }
+
+    /// Rounds for several numbers, side by side. Whoever adds to them finds out what they brought.
+    pub(super) async fn bring_tokens_each(&self, sites: &[GroupId], changes: Vec<(Key, Late)>) -> Result<()> {
+        let round = |(share, late): (Key, Late)| -> BoxFuture<'_, Result<()>> {
+            Box::pin(async move {
+                match self.bring_tokens(sites, &share, &late).await {
+                    Err(e) if !e.is_unavailable() && !e.is_retry() => Err(e),
+                    _ => Ok(()),
+                }
+            })
+        };
+        let rounds: Vec<BoxFuture<'_, Result<()>>> = changes.into_iter().map(round).collect();
+        futures::stream::iter(rounds).buffer_unordered(ROUNDS_AT_ONCE).try_collect().await
+    }
+
     /// Asks all sites, divides what they offer, and moves it.
-    async fn lead_round(&self, sites: &[GroupId], share: &Key, wanted: Free) -> Result<bool> {
-        let mut last = Ok(false);
+    async fn lead_round(&self, sites: &[GroupId], share: &Key, wanted: Free) -> Result<Brought> {
+        let mut last = Ok(Brought::No);
         for _ in 0..ATTEMPTS {
             let offers = join_all(sites.iter().map(|site| self.ask_site(*site, share))).await;
-            let Some(moves) = moves(sites, &offers, wanted) else { return Ok(false) };
+            let Some(moves) = moves(sites, &offers, wanted) else {
+                return Ok(if offers.iter().all(Result::is_ok) { Brought::TooFew } else { Brought::No });
+            };
             match self.sibling().move_tokens(share, moves).await {
-                Ok(()) => return Ok(true),
+                Ok(()) => return Ok(Brought::Yes),
                 // A site had spent what it offered (E16), or a reader holds the number.
                 Err(e) if e.is_retry() => last = Err(e),
                 Err(e) => return Err(e),

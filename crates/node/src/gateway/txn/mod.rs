@@ -43,7 +43,7 @@ use meridian_base::{
 };
 use meridian_region::{Owner, PlantedBug};
 use meridian_sql::catalog::Descriptor;
-use meridian_sql::env::{Locking, RowVisitor, Savepoint, Scan, ScanRows, Transaction, TxnOptions, Visited};
+use meridian_sql::env::{Brought, Locking, RowVisitor, Savepoint, Scan, ScanRows, Transaction, TxnOptions, Visited};
 use part::Part;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -497,8 +497,12 @@ impl Transaction for Txn {
         self.offer_of(group, share).await
     }
 
-    async fn bring(&mut self, sites: &[GroupId], share: &Key, late: Late) -> Result<bool> {
-        self.bring_tokens(sites, share, late).await
+    async fn bring(&mut self, sites: &[GroupId], share: &Key, late: Late) -> Result<Brought> {
+        self.bring_tokens(sites, share, &late).await
+    }
+
+    async fn bring_each(&mut self, sites: &[GroupId], changes: Vec<(Key, Late)>) -> Result<()> {
+        self.bring_tokens_each(sites, changes).await
     }
 
     fn add(&mut self, group: GroupId, share: Key, delta: i128) -> Result<()> {

@@ -2,9 +2,9 @@
 //!
 //! The logarithm of demand is a linear function of the last two hours' (of five-minute epochs) and
 //! of five epochs around the same time yesterday. In the terms of ARIMA models it has a regular and
-//! a seasonal autoregressive part, and neither differences nor moving averages: ARIMA(24, 0, 0) with
-//! seasonal lags. Both were tried and brought nothing on the paper's workload; a library's
-//! ARIMA(2, 1, 2) was worse than this (`docs/design/forecasters.md`).
+//! a seasonal autoregressive part, and neither differences nor moving averages: ARIMA(24, 0, 0)
+//! with seasonal lags. Moving averages were tried and brought nothing on the paper's workload; a
+//! library's ARIMA(2, 1, 2) was worse than this (`docs/design/forecasters.md`).
 
 use crate::forecaster::{Forecaster, Season};
 use crate::scale::Scale;
@@ -17,8 +17,8 @@ const AROUND: usize = 2;
 const RECENT_OF_SHORT_PAST: [usize; 2] = [6, 1];
 /// Epochs to learn from for each parameter; fewer would be learned by heart.
 const EPOCHS_PER_PARAMETER: usize = 5;
-/// How much larger parameters cost, relative to the variance: it makes the fit unique where the past
-/// is constant or repeats itself exactly.
+/// How much larger parameters cost, relative to the variance: it makes the fit unique where the
+/// past is constant or repeats itself exactly.
 const RIDGE: f64 = 1e-3;
 /// A fit of a whole past takes about a millisecond, and parameters change slowly: with a fit every
 /// epoch the error on the paper's workload was the same.
@@ -84,7 +84,7 @@ pub(crate) fn lags(season: Season, past: usize) -> Option<Vec<usize>> {
 }
 
 /// The weights that say each value best from those before it, by the squares of the errors.
-fn least_squares(values: &[f64], lags: &[usize]) -> Vec<f64> {
+pub(crate) fn least_squares(values: &[f64], lags: &[usize]) -> Vec<f64> {
     let (count, longest) = (lags.len(), lags.iter().copied().max().unwrap_or(0));
     let mut products = vec![vec![0.0; count]; count];
     let mut sides = vec![0.0; count];
@@ -106,8 +106,8 @@ fn least_squares(values: &[f64], lags: &[usize]) -> Vec<f64> {
     solve(products, sides)
 }
 
-/// Solves `matrix · x = sides` for a symmetric, positive definite matrix, of which the lower triangle
-/// is given (Cholesky's decomposition).
+/// Solves `matrix · x = sides` for a symmetric, positive definite matrix, of which the lower
+/// triangle is given (Cholesky's decomposition).
 fn solve(mut matrix: Vec<Vec<f64>>, mut sides: Vec<f64>) -> Vec<f64> {
     let count = sides.len();
     for row in 0..count {

@@ -6,8 +6,8 @@ use std::time::Duration;
 /// no better on the paper's workload (`docs/design/forecasters.md`), and each row remembers it.
 pub const HISTORY_MAX: usize = 8 * 288;
 
-/// The largest demand; larger ones count as this. It is the largest number of tokens (128 bits), and
-/// its square is far from the end of `f64`.
+/// The largest demand; larger ones count as this. It is the largest number of tokens (128 bits),
+/// and its square is far from the end of `f64`.
 pub const DEMAND_MAX: f64 = i128::MAX as f64;
 
 /// Says the demand of the next epoch from that of past ones.

@@ -1,9 +1,9 @@
 //! How many tokens of an escrow column a region will need in the next epoch (design: escrow,
 //! «Forecasters»; Samya, §4.2 and §5.1.1).
 //!
-//! An *epoch* is how far a forecast looks ahead, five minutes for instance. The *demand* of an epoch
-//! is the number of tokens that statements of one region asked for in it. A region that expects more
-//! than it has free asks for tokens before a statement is short of them.
+//! An *epoch* is how far a forecast looks ahead, five minutes for instance. The *demand* of an
+//! epoch is the number of tokens that statements of one region asked for in it. A region that
+//! expects more than it has free asks for tokens before a statement is short of them.
 //!
 //! A forecast moves tokens and decides nothing else: bounds hold whatever it says, and a statement
 //! that is short still asks the other regions. So a wrong forecast costs time, and the layers are
@@ -18,8 +18,8 @@
 //! The random walk, «as in the last epoch», needs no training, cannot fail, and is the baseline of
 //! the paper's Table 4.
 //!
-//! Nothing here reads a clock, a random number or a file. Callers give the clock; a simulation calls
-//! [`Worker::run_next`] itself and starts no thread.
+//! Nothing here reads a clock, a random number or a file. Callers give the clock; a simulation
+//! calls [`Worker::run_next`] itself and starts no thread.
 
 mod autoregression;
 mod forecaster;

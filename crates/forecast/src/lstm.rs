@@ -2,19 +2,20 @@
 //!
 //! One LSTM layer reads the last epochs, each with what demand was around it a season ago; a linear
 //! function of its last state and of the lags of [`crate::Autoregression`] is the forecast. The
-//! linear part beside the recurrent one is that of LSTNet (Lai et al., SIGIR 2018): the layer learns
-//! what a linear function cannot say, and a short training is enough. Without it the error on the
-//! paper's workload was 1 % larger.
+//! linear part beside the recurrent one is that of LSTNet (Lai et al., SIGIR 2018): the layer
+//! learns what a linear function cannot say, and a short training is enough. Without it the error
+//! on the paper's workload was 1 % larger.
 //!
-//! It is trained on the absolute error, which Table 4 of the Samya paper reports, with Adam. The first
-//! training goes through the past a few times; later ones start from there and go through it once.
+//! It begins as the autoregression, whose weights the linear part has at first. It is trained on
+//! the absolute error, which Table 4 of the Samya paper reports, with Adam. The first training goes
+//! through the past a few times; later ones start from there and go through it once.
 //!
 //! Everything is bounded: the past, the passes, and so the time (a third of a second for the first
 //! training). Everything is repeatable on one machine: the generator of first weights and of the
 //! order of samples is our own, since the library's cannot be seeded on a CPU. Machines with other
 //! vector instructions may round differently.
 
-use crate::autoregression::{RECENT, lags};
+use crate::autoregression::{RECENT, lags, least_squares};
 use crate::forecaster::{Forecaster, Season};
 use crate::scale::Scale;
 use candle_core::{DType, Device, Result, Tensor, Var};
@@ -32,7 +33,8 @@ const BATCH: usize = 64;
 /// How often the first training goes through the past, and later ones.
 const PASSES_FIRST: usize = 4;
 const PASSES_LATER: usize = 1;
-/// The size of a correction at the beginning of a training. It falls to a twentieth towards the end.
+/// The size of a correction at the beginning of a training. It falls to a twentieth towards the
+/// end.
 const LEARNING_RATE: f64 = 0.005;
 const LEARNING_RATE_FALL: f64 = 0.95;
 /// Smooths the absolute error around 0.
@@ -64,7 +66,7 @@ impl Forecaster for Lstm {
         let held = self.net.take().filter(|net| net.inputs == inputs);
         let trained = match held {
             Some(net) => net.trained(past, PASSES_LATER),
-            None => Net::new(inputs).and_then(|net| net.trained(past, PASSES_FIRST)),
+            None => Net::new(inputs, past).and_then(|net| net.trained(past, PASSES_FIRST)),
         };
         self.net = Some(trained.expect("the tensors have the shapes of the inputs"));
     }
@@ -138,7 +140,8 @@ struct Net {
 }
 
 impl Net {
-    fn new(inputs: Inputs) -> Result<Self> {
+    /// A network whose linear part is the regression on this past, and whose layer says nothing.
+    fn new(inputs: Inputs, past: &[f64]) -> Result<Self> {
         let mut random = Random(SEED);
         let bound = 1.0 / (UNITS as f32).sqrt();
         let mut uniform = |rows: usize, columns: usize| {
@@ -147,11 +150,14 @@ impl Net {
         };
         let from_input = uniform(4 * UNITS, inputs.features())?;
         let from_before = uniform(4 * UNITS, UNITS)?;
-        let from_state = uniform(UNITS, 1)?;
+        let from_state = Var::zeros((UNITS, 1), DType::F32, &Device::Cpu)?;
         // Gates are in the order input, forget, cell, output: at first, nothing is forgotten.
         let gates = (0..4 * UNITS).map(|at| if at / UNITS == 1 { 1.0f32 } else { 0.0 }).collect::<Vec<_>>();
         let bias = Var::from_vec(gates, 4 * UNITS, &Device::Cpu)?;
-        let from_lags = Var::zeros((inputs.lags.len(), 1), DType::F32, &Device::Cpu)?;
+        let scale = Scale::of(past);
+        let logs: Vec<f64> = past.iter().map(|d| scale.of_demand(*d)).collect();
+        let regression: Vec<f32> = least_squares(&logs, &inputs.lags).into_iter().map(|w| w as f32).collect();
+        let from_lags = Var::from_vec(regression, (inputs.lags.len(), 1), &Device::Cpu)?;
         let constant = Var::zeros(1, DType::F32, &Device::Cpu)?;
         let weights = [("weight_ih_l0", &from_input), ("weight_hh_l0", &from_before), ("bias_ih_l0", &bias)];
         let weights = weights.into_iter().map(|(name, var)| (name.to_string(), var.as_tensor().clone())).collect();
@@ -160,7 +166,7 @@ impl Net {
         let layer = LSTM::new(inputs.features(), UNITS, config, builder)?;
         let all = vec![from_input, from_before, bias, from_state.clone(), from_lags.clone(), constant.clone()];
         let optimizer = AdamW::new(all, ParamsAdamW { lr: LEARNING_RATE, weight_decay: 0.0, ..Default::default() })?;
-        Ok(Self { inputs, scale: Scale::of(&[]), spread: 1.0, layer, from_state, from_lags, constant, optimizer, random })
+        Ok(Self { inputs, scale, spread: 1.0, layer, from_state, from_lags, constant, optimizer, random })
     }
 
     /// The network after some passes through the past.

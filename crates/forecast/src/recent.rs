@@ -35,7 +35,8 @@ impl<V> Recent<V> {
         Some(value)
     }
 
-    /// Sets a row's value, and forgets the row that was put before all others if there are too many.
+    /// Sets a row's value, and forgets the row that was put before all others if there are too
+    /// many.
     pub fn put(&mut self, row: Vec<u8>, value: V) {
         self.puts += 1;
         self.order.insert(self.puts, row.clone());

@@ -1,13 +1,14 @@
 //! The scale that forecasters compute on: the logarithm of demand.
 //!
 //! Demand has spikes, and is as noisy as it is large. On a plain scale a least-squares fit follows
-//! the spikes of a few epochs; on a logarithmic one it describes the ordinary epoch, which is what a
-//! mean absolute error is about. An offset keeps quiet epochs from becoming the spikes: ln 0 would
-//! be one.
+//! the spikes of a few epochs; on a logarithmic one it describes the ordinary epoch, which is what
+//! a mean absolute error is about. An offset keeps quiet epochs from becoming the spikes: ln 0
+//! would be one.
 
 use crate::forecaster::DEMAND_MAX;
 
-/// The offset is the mean of the past, divided by this. Between 8 and 64 it makes little difference.
+/// The offset is the mean of the past, divided by this. Between 8 and 64 it makes little
+/// difference.
 const OFFSET_DIVISOR: f64 = 16.0;
 
 /// A forecast is at most this many times the largest demand of the past: a small error of a

@@ -7,13 +7,14 @@
 //! *One at a time.* There is one thread, started by [`Worker::start`]; without it, jobs are done by
 //! whoever calls [`Worker::run_next`]. A simulation does that, and so stays deterministic.
 //!
-//! *Bounded.* At most [`Limits::queue`] rows wait, each with its newest job: a job takes the place of
-//! an older one of its row. At most [`Limits::rows`] rows have a forecaster or a forecast in memory;
-//! the row that was used least recently goes. Each row is computed at most once for an epoch.
+//! *Bounded.* At most [`Limits::queue`] rows wait, each with its newest job: a job takes the place
+//! of an older one of its row. At most [`Limits::rows`] rows have a forecaster or a forecast in
+//! memory; the row that was used least recently goes. Each row is computed at most once for an
+//! epoch.
 //!
 //! *A forecaster that does not return* keeps the thread: no code can stop it from outside. All rows
-//! then have the random walk, with [`Fallback::TooSlow`] for its row and [`Fallback::Overloaded`] for
-//! the others. When it does return it rests, as [`Guarded`] says.
+//! then have the random walk, with [`Fallback::TooSlow`] for its row and [`Fallback::Overloaded`]
+//! for the others. When it does return it rests, as [`Guarded`] says.
 
 use crate::forecaster::{Forecaster, HISTORY_MAX, Season};
 use crate::guarded::{Fallback, Forecast, Guarded, Judgement, PATIENCE};
@@ -62,8 +63,8 @@ pub struct Job {
     pub season: Season,
     /// The number of the epoch that has ended. It grows by one with each epoch.
     pub epoch: u64,
-    /// The demand of the epochs up to this one, oldest first. Of more than [`HISTORY_MAX`] the newest
-    /// are used.
+    /// The demand of the epochs up to this one, oldest first. Of more than [`HISTORY_MAX`] the
+    /// newest are used.
     pub past: Vec<f64>,
 }
 
@@ -154,8 +155,8 @@ impl Worker {
     }
 
     /// Asks for the forecast of the epoch after the job's. A job for an epoch that was asked for
-    /// already, or for an earlier one, changes nothing. If too many wait, the forecast is the random
-    /// walk's at once.
+    /// already, or for an earlier one, changes nothing. If too many wait, the forecast is the
+    /// random walk's at once.
     pub fn put(&self, mut job: Job) {
         job.past.drain(..job.past.len().saturating_sub(HISTORY_MAX));
         let (row, epoch, at) = (job.row.clone(), job.epoch, (self.shared.clock)());

@@ -20,10 +20,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("region", &["base", "store"]),
     ("commit", &["base"]),
     ("escrow", &["base"]),
+    ("forecast", &[]),
     ("placement", &["base"]),
     ("pod", &["base", "store", "region"]),
     ("sql", &["base", "placement", "regex"]),
-    ("node", &["base", "store", "raft", "region", "commit", "escrow", "placement", "pod", "sql"]),
+    ("node", &["base", "store", "raft", "region", "commit", "escrow", "forecast", "placement", "pod", "sql"]),
     ("server", &["base", "sql", "node"]),
     ("workload", &["base"]),
     // `base`, because it implements the runtime.

@@ -48,6 +48,12 @@ pub fn is_key(key: &[u8]) -> bool {
     key.first().is_some_and(|first| first & 0x80 != 0)
 }
 
+/// The number of the index that a key of a share belongs to; `None`: it is no such key.
+pub fn index_of(key: &Key) -> Option<u32> {
+    let (id, _) = key.as_bytes().split_first_chunk::<4>()?;
+    is_key(key.as_bytes()).then(|| index_number(u32::from_be_bytes(*id)))
+}
+
 /// The key of a row's share, from `P`.
 pub fn share_key(row: &[u8]) -> Key {
     tagged(row, SHARE_TAG)
@@ -255,6 +261,34 @@ impl Free {
 pub struct Offer {
     pub incarnation: TxnId,
     pub free: Free,
+    /// How many tokens of each pool it is forecast to need.
+    pub wanted: Free,
+}
+
+/// What the deltas of a site needed of each pool since some moment: how far they took the number
+/// down and up from where it was then.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Demand {
+    pub down: i128,
+    pub up: i128,
+    net: i128,
+}
+
+impl Demand {
+    /// Another delta.
+    pub fn add(&mut self, delta: i128) {
+        self.net += delta;
+        (self.down, self.up) = (self.down.max(-self.net), self.up.max(self.net));
+    }
+    /// The tokens of the two pools.
+    pub fn tokens(&self) -> Free {
+        Free { down: self.down, up: self.up }
+    }
+    /// Both, one after the other.
+    pub fn then(self, later: &Demand) -> Demand {
+        let down = self.down.max(later.down - self.net);
+        Demand { down, up: self.up.max(later.up + self.net), net: self.net + later.net }
+    }
 }
 
 /// One site's share of a row, from the versions that a reader sees in its [`range`], in their order:
@@ -360,6 +394,7 @@ mod tests {
     fn late_keys_lie_in_the_range_of_their_share_and_name_it() {
         let share = share_key(&row());
         assert!(is_key(share.as_bytes()) && !is_key(&7u32.to_be_bytes()));
+        assert_eq!((index_of(&share), index_of(&Key::new(&7u32.to_be_bytes()))), (Some(7), None));
         let late = Late::delta(txn(1), 9);
         for id in [txn(0), txn(8), TxnId { hlc: Timestamp(u64::MAX), gateway: NodeId(u32::MAX) }] {
             let key = late_key(&share, id);
@@ -389,6 +424,21 @@ mod tests {
         add(vec![(late_key(&share, txn(9)), Late::delta(txn(1), 16).encode())]);
         assert_eq!(sum.value, Some(14));
         assert_eq!(Sum::default().value, None);
+    }
+
+    #[test]
+    fn a_demand_is_how_far_the_number_went() {
+        let of = |deltas: &[i128]| {
+            deltas.iter().fold(Demand::default(), |mut demand, delta| {
+                demand.add(*delta);
+                demand
+            })
+        };
+        assert_eq!(of(&[5, -3, 4, -9]).tokens(), Free { down: 3, up: 6 });
+        let all = [2, -7, 3, 3, 4, -1];
+        for at in 0..=all.len() {
+            assert_eq!(of(&all[..at]).then(&of(&all[at..])), of(&all), "{at}");
+        }
     }
 
     #[test]

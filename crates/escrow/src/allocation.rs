@@ -3,6 +3,9 @@
 //! As printed it makes tokens (line 13 adds those of a site that is rejected once more, and the sum
 //! of what is wanted never shrinks) or loses the remainder of a division (counterexample 100). Here
 //! the tokens granted are those offered, always.
+//!
+//! It also lets a large forecast reject a small want of a statement that waits. Here statements come
+//! first, and forecasts share the rest in proportion.
 
 /// What a site brings to a round, of one pool of tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,8 +14,8 @@ pub struct Site {
     pub offered: i128,
     /// Tokens that it wants.
     pub wanted: i128,
-    /// A statement waits for all that is wanted: a part is of no use. Otherwise it is what a
-    /// forecast says, and a part is welcome.
+    /// A statement waits for all that is wanted: a part is of no use. Otherwise a forecast says it,
+    /// and a part is welcome.
     pub is_waiting: bool,
 }
 
@@ -24,9 +27,9 @@ pub fn allocate(sites: &[Site]) -> Vec<i128> {
     if sites.is_empty() {
         return Vec::new();
     }
-    // 1. A want is at most the sum of the offers.
-    let mut wanted: Vec<i128> =
-        sites.iter().map(|s| if s.is_waiting && s.wanted > all { 0 } else { s.wanted.min(all) }).collect();
+    // 1. Who waits for more than there is gets nothing, and comes before what is only forecast.
+    let fits = |s: &Site| s.is_waiting && s.wanted <= all;
+    let mut wanted: Vec<i128> = sites.iter().map(|s| if fits(s) { s.wanted } else { 0 }).collect();
     let mut rejected: Vec<usize> = Vec::new();
     // 2. The smallest are rejected until the others can be served; of equal ones the last.
     while wanted.iter().sum::<i128>() > all {
@@ -36,12 +39,18 @@ pub fn allocate(sites: &[Site]) -> Vec<i128> {
         wanted[at] = 0;
     }
     // 3. Of the rejected those that fit into what is left, the largest first.
-    rejected.sort_by_key(|at| (std::cmp::Reverse(sites[*at].wanted.min(all)), *at));
+    rejected.sort_by_key(|at| (std::cmp::Reverse(sites[*at].wanted), *at));
     for at in rejected {
-        let want = sites[at].wanted.min(all);
-        if want <= all - wanted.iter().sum::<i128>() {
-            wanted[at] = want;
+        if sites[at].wanted <= all - wanted.iter().sum::<i128>() {
+            wanted[at] = sites[at].wanted;
         }
+    }
+    // Forecasts share what is left in proportion, where it is not enough for all of them.
+    let left = all - wanted.iter().sum::<i128>();
+    let forecast: Vec<i128> = sites.iter().map(|s| if s.is_waiting { 0 } else { s.wanted.min(left) }).collect();
+    let sum = forecast.iter().sum::<i128>();
+    for (want, forecast) in wanted.iter_mut().zip(forecast) {
+        *want += if sum <= left { forecast } else { proportion(forecast, left, sum) };
     }
     // 4. The rest in equal parts, the remainder one each.
     let (left, count) = (all - wanted.iter().sum::<i128>(), sites.len() as i128);
@@ -49,6 +58,15 @@ pub fn allocate(sites: &[Site]) -> Vec<i128> {
         wanted.iter().zip(0..).map(|(want, at)| want + left / count + i128::from(at < left % count)).collect();
     assert_eq!(granted.iter().sum::<i128>(), all, "what is granted is what was offered");
     granted
+}
+
+/// `part * whole / sum`, rounded down, of numbers up to those of 128 bits: `part <= sum`.
+fn proportion(part: i128, whole: i128, sum: i128) -> i128 {
+    match part.checked_mul(whole) {
+        Some(product) => product / sum,
+        // Near enough: what is lost by it is divided with the rest.
+        None => (part >> 64).saturating_mul(whole / ((sum >> 64) + 1)),
+    }
 }
 
 #[cfg(test)]
@@ -71,7 +89,8 @@ mod tests {
     /// Counterexample 100: as printed, 20 tokens of 10 are handed out.
     #[test]
     fn no_token_is_made_when_more_is_wanted_than_there_is() {
-        assert_eq!(allocate(&[site(5, 3, false), site(5, 20, false)]), [0, 10]);
+        assert_eq!(allocate(&[site(5, 3, false), site(5, 20, false)]), [3, 7], "3 * 10 / 13, and the remainder");
+        assert_eq!(allocate(&[site(5, 4, true), site(5, 20, false), site(0, 2, false)]), [5, 4, 1], "who waits comes first");
         assert_eq!(allocate(&[site(5, 3, true), site(5, 20, true)]), [7, 3], "nobody can wait for more than there is");
         assert_eq!(allocate(&[site(5, 6, true), site(5, 6, true)]), [8, 2], "of equal ones the first");
         assert_eq!(allocate(&[site(4, 6, true), site(4, 5, true), site(4, 2, true)]), [7, 5, 0]);

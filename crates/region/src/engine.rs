@@ -44,7 +44,7 @@ use crate::shares::Shares;
 use crate::state::{GroupState, Planned};
 use crate::versions::Versions;
 use crate::waits::{Ticket, WaitFor, Waits};
-use meridian_base::escrow::Offer;
+use meridian_base::escrow::{Demand, Free, Offer};
 use meridian_base::limits::{CONFLICT_INDEX_ENTRIES_MAX, LEASE_AHEAD, WATERMARK_LAG};
 use meridian_base::record::{Lease, Outcome, Payload, Record, SchemaGrant};
 use meridian_base::{
@@ -413,6 +413,21 @@ impl Engine {
             Err(at) => ShareLook::Wait(self.waits.issue(WaitFor::Applied(at))),
             Ok(()) => ShareLook::Offer(self.shares.offer(share)),
         }
+    }
+
+    /// The tokens of an escrow share that is in use.
+    pub fn free(&self, share: &Key) -> Option<Free> {
+        self.shares.is_held(share).then(|| self.shares.free(share)).flatten()
+    }
+
+    /// A forecast of what an escrow share will need: its site says so when it is asked for an offer.
+    pub fn expect(&mut self, share: &Key, wanted: Free) {
+        self.shares.expect(share, wanted);
+    }
+
+    /// What deltas needed of each escrow share that is in use, since this was last asked for.
+    pub fn take_demands(&mut self) -> Vec<(Key, Demand)> {
+        self.shares.take_demands()
     }
 
     /// The escrow shares that have gathered many late keys: [`Engine::fold`] them.

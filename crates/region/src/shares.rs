@@ -12,7 +12,7 @@
 
 use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::versions::Versions;
-use meridian_base::escrow::{self, Free, Late, Offer, Share};
+use meridian_base::escrow::{self, Demand, Free, Late, Offer, Share};
 use meridian_base::limits::SHARES_HELD_MAX;
 use meridian_base::record::{Committed, Prepared};
 use meridian_base::{Change, ColumnMask, Key, KeyRange, Mutation, Timestamp, TxnId, Write};
@@ -58,6 +58,10 @@ struct Held {
     late: BTreeMap<TxnId, Late>,
     /// Those of them that are not in `applied` yet, as one.
     sum: Late,
+    /// Of deltas that were certified, since it was last asked for.
+    demand: Demand,
+    /// The tokens that are forecast to be needed.
+    wanted: Free,
 }
 
 /// Tokens, of the two pools.
@@ -70,7 +74,14 @@ struct Taken {
 
 impl Held {
     fn new(applied: Share, late: BTreeMap<TxnId, Late>) -> Held {
-        let mut held = Held { applied, newest: applied, late, sum: Late::delta(applied.incarnation, 0) };
+        let mut held = Held {
+            applied,
+            newest: applied,
+            late,
+            sum: Late::delta(applied.incarnation, 0),
+            demand: Demand::default(),
+            wanted: Free::default(),
+        };
         held.sum_up();
         held
     }
@@ -194,8 +205,21 @@ impl Shares {
 
     /// What a held share has to give; `None`: it is not held.
     pub fn offer(&self, share: &Key) -> Option<Offer> {
-        let incarnation = self.held.get(share)?.newest.incarnation;
-        Some(Offer { incarnation, free: self.free(share)? })
+        let held = self.held.get(share)?;
+        Some(Offer { incarnation: held.newest.incarnation, free: self.free(share)?, wanted: held.wanted })
+    }
+
+    /// A forecast of what a held share will need.
+    pub fn expect(&mut self, share: &Key, wanted: Free) {
+        if let Some(held) = self.held.get_mut(share) {
+            held.wanted = wanted;
+        }
+    }
+
+    /// What deltas needed of the held shares since this was last asked for, where they needed any.
+    pub fn take_demands(&mut self) -> Vec<(Key, Demand)> {
+        let busy = self.held.iter_mut().filter(|(_, held)| held.demand != Demand::default());
+        busy.map(|(share, held)| (share.clone(), std::mem::take(&mut held.demand))).collect()
     }
 
     /// The tokens of a held share that nobody takes yet; `None`: it is not held.
@@ -265,6 +289,11 @@ impl Shares {
     }
 
     fn take(&mut self, id: TxnId, share: Key, late: Late) {
+        if late.contribution != 0
+            && let Some(held) = self.held.get_mut(&share)
+        {
+            held.demand.add(late.contribution);
+        }
         let (down, up) = late.takes();
         let taken = self.taken.entry(share.clone()).or_default();
         *taken = Taken { by: taken.by + 1, down: taken.down + down.max(0), up: taken.up + up.max(0) };

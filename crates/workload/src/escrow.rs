@@ -54,6 +54,8 @@ pub struct EscrowConfig {
     /// Share of operations of the first worker that take the last region out of the database, or
     /// into it.
     pub regions_share: f64,
+    /// Of forecasts, in seconds; `None`: the usual one.
+    pub epoch: Option<u32>,
     /// Pause between two operations of a worker.
     pub think_time: Duration,
 }
@@ -69,6 +71,7 @@ impl Default for EscrowConfig {
             wild_share: 0.2,
             guarded_share: 0.1,
             regions_share: 0.0,
+            epoch: None,
             think_time: Duration::ZERO,
         }
     }
@@ -350,7 +353,12 @@ impl Workload for Escrow {
             ),
             format!("INSERT INTO quotas (id, used) VALUES {} ON CONFLICT (id) DO NOTHING", rows.join(", ")),
         ];
-        schema::run_all(&mut context.session(home, DATABASE), &statements).await?;
+        let mut session = context.session(home, DATABASE);
+        schema::run_all(&mut session, &statements).await?;
+        if let Some(epoch) = self.config.epoch {
+            let set = format!("ALTER TABLE quotas ALTER COLUMN used SET (escrow.epoch = '{epoch} seconds')");
+            schema::run_all(&mut session, &[set]).await?;
+        }
         progress(Progress { rows_done: 1, rows_total: 1 });
         Ok(())
     }

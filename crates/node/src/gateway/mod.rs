@@ -7,6 +7,7 @@
 
 pub(crate) mod delivery;
 pub mod env;
+pub(crate) mod foresight;
 pub(crate) mod global;
 pub(crate) mod in_doubt;
 pub(crate) mod rounds;

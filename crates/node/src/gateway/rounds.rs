@@ -34,14 +34,19 @@ pub(crate) struct Turn(OwnedMutexGuard<Row>);
 impl Rounds {
     /// Waits for the rounds of this row before it.
     pub async fn enter(&self, share: &Key) -> Turn {
-        let row = {
-            let mut rows = self.0.lock();
-            if rows.len() >= ROWS_MAX {
-                rows.retain(|_, row| Arc::strong_count(row) > 1);
-            }
-            rows.entry(share.clone()).or_default().clone()
-        };
-        Turn(row.lock_owned().await)
+        Turn(self.row(share).lock_owned().await)
+    }
+    /// A turn, if the row has no round.
+    pub fn try_enter(&self, share: &Key) -> Option<Turn> {
+        self.row(share).try_lock_owned().ok().map(Turn)
+    }
+
+    fn row(&self, share: &Key) -> Arc<tokio::sync::Mutex<Row>> {
+        let mut rows = self.0.lock();
+        if rows.len() >= ROWS_MAX {
+            rows.retain(|_, row| Arc::strong_count(row) > 1);
+        }
+        rows.entry(share.clone()).or_default().clone()
     }
 }
 

@@ -32,11 +32,17 @@ pub enum Counter {
     GlobalReadsBehind,
     /// Commits and reads of GLOBAL rows that waited for the clock to reach them.
     CommitWaits,
+    /// Rounds of redistribution of escrow columns that moved tokens: for a statement that was short.
+    EscrowRounds,
+    /// The same, ahead of need.
+    EscrowRoundsAhead,
+    /// Rounds that moved nothing.
+    EscrowRoundsFruitless,
     /// Unreachable indexes removed from replicas of this node ([`crate::upkeep::sweep`]).
     IndexesSwept,
 }
 
-const COUNTERS: [(Counter, &str); 11] = [
+const COUNTERS: [(Counter, &str); 14] = [
     (Counter::ReadRounds, "txn.read_rounds"),
     (Counter::ReadRoundsFailed, "txn.read_rounds.failed"),
     (Counter::ReservingReads, "txn.reserving_reads"),
@@ -47,6 +53,9 @@ const COUNTERS: [(Counter, &str); 11] = [
     (Counter::Deadlocks, "txn.regions.deadlocks"),
     (Counter::GlobalReadsBehind, "txn.global.behind"),
     (Counter::CommitWaits, "txn.global.commit_waits"),
+    (Counter::EscrowRounds, "escrow.rounds"),
+    (Counter::EscrowRoundsAhead, "escrow.rounds.ahead"),
+    (Counter::EscrowRoundsFruitless, "escrow.rounds.fruitless"),
     (Counter::IndexesSwept, "store.indexes.swept"),
 ];
 

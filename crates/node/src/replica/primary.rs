@@ -12,7 +12,7 @@ use crate::replica::term::{Pending, Term};
 use crate::replica::{Core, Replica, StoreVersions};
 use crate::transport::wire::{ReadAnswer, ReadOp, ReadResult, View, WireBusy, WireLocking};
 use bytes::Bytes;
-use meridian_base::escrow::Offer;
+use meridian_base::escrow::{Demand, Free, Offer};
 use meridian_base::record::{Committed, Record, SchemaGrant};
 use meridian_base::{
     ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, ErrorKind, Fresh, Key, KeyRange, NodeId,
@@ -498,6 +498,25 @@ impl Replica {
             .await?;
         self.check_lease()?;
         Ok(offer)
+    }
+
+    /// What deltas needed of each share that is in use, since this was last asked for; nothing where
+    /// this is not the primary.
+    pub fn take_demands(&self) -> Vec<(Key, Demand)> {
+        let mut core = self.core.lock();
+        core.term.as_mut().map_or_else(Vec::new, |term| term.engine.take_demands())
+    }
+
+    /// The tokens of a share that is in use; `None` where it is not, or this is not the primary.
+    pub fn free(&self, share: &Key) -> Option<Free> {
+        self.core.lock().term.as_ref()?.engine.free(share)
+    }
+
+    /// A forecast of what a share will need.
+    pub fn expect(&self, share: &Key, wanted: Free) {
+        if let Some(term) = &mut self.core.lock().term {
+            term.engine.expect(share, wanted);
+        }
     }
 
     // --- wait queues

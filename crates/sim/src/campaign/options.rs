@@ -161,6 +161,7 @@ impl WorkloadKind {
                 think_time,
                 guarded_share: [0.0, 0.2][rng.random_range(0..2)],
                 regions_share: [0.0, 0.03][rng.random_range(0..2)],
+                epoch: [None, Some(1)][rng.random_range(0..2)],
                 ..EscrowConfig::default()
             })),
             // As small as it gets, and with more of what goes to other regions than the standard

@@ -1,11 +1,15 @@
 //! Escrow columns in a table's descriptor (design: escrow).
 
-use super::Table;
+use super::lookup::TableRef;
+use super::{Catalog, Table};
 use crate::types::numeric::Numeric;
 use crate::types::{Datum, Type};
 use meridian_base::escrow::{self, Bounds};
 use meridian_base::{Error, GroupId, Key, KeyRange, Result};
+use meridian_forecast::Kind;
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
+use std::time::Duration;
 
 /// A column whose number is kept in shares, one in each of its sites. Rows store `NULL` in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +30,19 @@ pub struct EscrowColumn {
     /// nothing new comes there.
     #[serde(default)]
     pub closing: Vec<GroupId>,
+    /// What foresees the demand of an epoch, so that tokens are moved ahead of it; the name of a
+    /// [`Kind`]. `None`: [`Kind::RandomWalk`].
+    #[serde(default)]
+    pub forecaster: Option<String>,
+    /// `None`: [`EPOCH`].
+    #[serde(default)]
+    pub epoch: Option<Duration>,
 }
+
+/// How long an epoch is where a column does not say it.
+pub const EPOCH: Duration = Duration::from_secs(300);
+/// Of what a column may say, both included.
+pub const EPOCHS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(86_400);
 
 /// A column of the row that the number does not cross.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -58,6 +74,14 @@ impl EscrowColumn {
         row.extend_from_slice(primary.as_bytes().get(4..).unwrap_or_default());
         escrow::share_key(&row)
     }
+    /// One that this program was built without forecasts as [`Kind::None`] does.
+    pub fn forecaster(&self) -> Kind {
+        let named = self.forecaster.as_deref().map(Kind::parse);
+        named.map_or(Kind::RandomWalk, |kind| kind.unwrap_or(Kind::None))
+    }
+    pub fn epoch(&self) -> Duration {
+        self.epoch.unwrap_or(EPOCH)
+    }
     /// All shares, the same range in every site.
     pub fn range(&self) -> KeyRange {
         let mut prefix = Vec::with_capacity(4);
@@ -71,6 +95,13 @@ impl EscrowColumn {
     /// Where a row of this group gets all tokens.
     pub fn first_site(&self, group: GroupId) -> GroupId {
         self.open_sites().find(|site| *site == group).or_else(|| self.open_sites().next()).unwrap_or(group)
+    }
+}
+
+impl Catalog {
+    /// All tables with escrow columns.
+    pub fn tables_with_escrow(&self) -> impl Iterator<Item = TableRef> {
+        self.descriptors.values().filter_map(TableRef::new).filter(|table| !table.escrow.is_empty())
     }
 }
 

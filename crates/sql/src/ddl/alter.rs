@@ -521,7 +521,7 @@ fn new_name(name: &RenameTableNameKind) -> Result<String> {
 }
 
 /// A column by its name, hidden or not, with its ordinal.
-fn named_column<'t>(table: &'t Table, name: &str) -> Result<(u32, &'t Column)> {
+pub(super) fn named_column<'t>(table: &'t Table, name: &str) -> Result<(u32, &'t Column)> {
     refuse_being_added(table, name)?;
     table
         .column(name)

@@ -4,15 +4,19 @@
 //! ([`check`]), so that no statement has to know of it.
 
 use super::Deriver;
-use crate::catalog::escrow::{Limit, can_limit, limits, scaled};
+use super::alter::named_column;
+use crate::catalog::escrow::{EPOCHS, Limit, can_limit, limits, scaled};
 use crate::catalog::expression::{Facts, parse_expression, resolve_columns};
 use crate::catalog::{Column, Database, EscrowColumn, Homes, Table};
+use crate::types::datetime::interval;
 use crate::types::numeric::Numeric;
 use crate::types::{Datum, Type};
 use meridian_base::escrow::Bounds;
 use meridian_base::{Error, GroupId, Result};
+use meridian_forecast::Kind;
 use sqlparser::ast::{self, BinaryOperator, Expr, UnaryOperator};
 use sqlparser::tokenizer::Token;
+use std::time::Duration;
 
 /// Whether a column's option is `ESCROW`.
 pub(super) fn is_said(words: &[Token]) -> bool {
@@ -21,7 +25,17 @@ pub(super) fn is_said(words: &[Token]) -> bool {
 
 /// A column that is declared so, before the rest of its table is known.
 pub(super) fn declared(ordinal: u32) -> EscrowColumn {
-    EscrowColumn { ordinal, index: 0, lo: 0, hi: 0, sites: Vec::new(), limits: Vec::new(), closing: Vec::new() }
+    EscrowColumn {
+        ordinal,
+        index: 0,
+        lo: 0,
+        hi: 0,
+        sites: Vec::new(),
+        limits: Vec::new(),
+        closing: Vec::new(),
+        forecaster: None,
+        epoch: None,
+    }
 }
 
 impl Deriver<'_> {
@@ -35,9 +49,58 @@ impl Deriver<'_> {
             let ordinal = table.escrow[at].ordinal;
             let Said { bounds: Bounds { lo, hi }, limits } = said(table, ordinal)?;
             let index = self.new_id();
-            table.escrow[at] = EscrowColumn { ordinal, index, lo, hi, sites: sites.clone(), limits, closing: Vec::new() };
+            table.escrow[at] = EscrowColumn { index, lo, hi, sites: sites.clone(), limits, ..declared(ordinal) };
             check_default(&table.columns[ordinal as usize], Bounds { lo, hi })?;
         }
+        Ok(())
+    }
+
+    /// `ALTER TABLE … ALTER COLUMN … SET (escrow.name = 'value', …)`.
+    pub(super) fn set_escrow(
+        &mut self,
+        table: &ast::ObjectName,
+        if_exists: bool,
+        column: &str,
+        settings: &[(String, String)],
+    ) -> Result<()> {
+        let Some(table) = self.table_if_exists(table, if_exists)? else { return Ok(()) };
+        let mut table = (*table).clone();
+        let (ordinal, _) = named_column(&table, column)?;
+        let name = table.name.clone();
+        let Some(of) = table.escrow.iter_mut().find(|c| c.ordinal == ordinal) else {
+            let message = format!("column \"{column}\" of relation \"{name}\" is not an escrow column");
+            return Err(Error::sql("42809", message).table(name).column(column));
+        };
+        for (setting, value) in settings {
+            let invalid = |hint: String| {
+                Err(Error::sql("22023", format!("invalid value for parameter \"escrow.{setting}\": \"{value}\"")).hint(hint))
+            };
+            match setting.as_str() {
+                "protocol" if value == "any" => {}
+                "protocol" if value == "majority" => {
+                    return Err(Error::unsupported("escrow protocol \"majority\" is not supported yet"));
+                }
+                "protocol" => return invalid("Available values: any.".to_string()),
+                "forecaster" => match Kind::parse(value) {
+                    Ok(kind) => of.forecaster = Some(kind.name().to_string()),
+                    Err(e) => return invalid(format!("{e}.")),
+                },
+                "epoch" => {
+                    let interval = interval::parse(value).ok().filter(|i| i.months == 0);
+                    let micros =
+                        interval.map(|i| i64::from(i.days) * 86_400_000_000 + i.micros).and_then(|n| u64::try_from(n).ok());
+                    match micros.map(Duration::from_micros).filter(|epoch| EPOCHS.contains(epoch)) {
+                        Some(epoch) => of.epoch = Some(epoch),
+                        None => return invalid("An epoch is an interval from '1 second' to '1 day'.".to_string()),
+                    }
+                }
+                _ => {
+                    return Err(Error::sql("22023", format!("unrecognized parameter \"escrow.{setting}\""))
+                        .hint("There are escrow.protocol, escrow.forecaster and escrow.epoch."));
+                }
+            }
+        }
+        self.put(table);
         Ok(())
     }
 

@@ -84,7 +84,8 @@ pub fn is_ddl(statement: &Statement) -> bool {
     match &statement.kind {
         Kind::CreateTable { table, .. } => table.query.is_none(),
         Kind::CreateDatabase { .. } | Kind::AlterDatabase { .. } => true,
-        Kind::SetLocality { .. } | Kind::SetOnUpdate { .. } | Kind::SetVisible { .. } | Kind::AlterSequence { .. } => true,
+        Kind::SetLocality { .. } | Kind::SetOnUpdate { .. } | Kind::SetVisible { .. } | Kind::SetEscrow { .. } => true,
+        Kind::AlterSequence { .. } => true,
         Kind::CreateIndex(_) | Kind::AlterIndex { .. } | Kind::DropIndexes { .. } => true,
         Kind::Sql(sql) => is_ddl_ast(sql),
         _ => false,
@@ -144,6 +145,10 @@ pub fn derive(statement: &Statement, catalog: &Catalog, context: &DdlContext) ->
         }
         Kind::SetOnUpdate { table, if_exists, column, expression } => {
             d.set_on_update(table, *if_exists, column, expression.as_deref())?;
+            "ALTER TABLE"
+        }
+        Kind::SetEscrow { table, if_exists, column, settings } => {
+            d.set_escrow(table, *if_exists, column, settings)?;
             "ALTER TABLE"
         }
         Kind::SetVisible { table, if_exists, column, is_visible } => {

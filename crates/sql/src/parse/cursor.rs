@@ -40,6 +40,13 @@ impl<'a> Cursor<'a> {
         }
         sees
     }
+    /// Takes these words and an opening parenthesis, if they come next.
+    pub(super) fn opens(&mut self, words: &[&str]) -> bool {
+        let follows = self.tokens.get(self.at + words.len()).is_some_and(|t| t.token == Token::LParen);
+        let opens = follows && self.take(words);
+        self.at += usize::from(opens);
+        opens
+    }
     /// Takes these words or fails.
     pub(super) fn expect(&mut self, words: &[&str]) -> Result<()> {
         if self.take(words) { Ok(()) } else { self.fail() }

@@ -268,8 +268,8 @@ fn alter_database(c: &mut Cursor) -> Result<Kind> {
 /// Zone configurations are derived, and shown; nobody sets them.
 const CONFIGURE_ZONE: &str = "CONFIGURE ZONE (replicas follow regions, survival goals and localities)";
 
-/// `ALTER TABLE … SET LOCALITY …`, `… ALTER COLUMN … SET ON UPDATE …` and `… SET [NOT] VISIBLE`;
-/// any other `ALTER TABLE` is sqlparser's.
+/// `ALTER TABLE … SET LOCALITY …`, `… ALTER COLUMN … SET ON UPDATE …`, `… SET [NOT] VISIBLE` and
+/// `… SET (escrow.name = 'value')`; any other `ALTER TABLE` is sqlparser's.
 fn alter_table(c: &mut Cursor) -> Result<Option<Kind>> {
     c.expect(&["alter", "table"])?;
     let if_exists = c.take(&["if", "exists"]);
@@ -293,6 +293,14 @@ fn alter_table(c: &mut Cursor) -> Result<Option<Kind>> {
         c.end()?;
         return Ok(Some(Kind::SetVisible { table, if_exists, column, is_visible }));
     }
+    if c.opens(&["set"]) {
+        if !c.sees(&["escrow"]) {
+            return Ok(None);
+        }
+        let settings = escrow_settings(c)?;
+        c.end()?;
+        return Ok(Some(Kind::SetEscrow { table, if_exists, column, settings }));
+    }
     let expression = match () {
         () if c.take(&["set", "on", "update"]) => Some(Box::new(c.expression()?)),
         () if c.take(&["drop", "on", "update"]) => None,
@@ -300,6 +308,28 @@ fn alter_table(c: &mut Cursor) -> Result<Option<Kind>> {
     };
     c.end()?;
     Ok(Some(Kind::SetOnUpdate { table, if_exists, column, expression }))
+}
+
+/// `escrow.name = value, …)`.
+fn escrow_settings(c: &mut Cursor) -> Result<Vec<(String, String)>> {
+    let mut settings = Vec::new();
+    loop {
+        c.expect(&["escrow"])?;
+        if !c.take_token(&Token::Period) {
+            return c.fail();
+        }
+        let name = c.name()?;
+        if !c.take_token(&Token::Eq) {
+            return c.fail();
+        }
+        settings.push((name, c.value()?));
+        if c.take_token(&Token::RParen) {
+            return Ok(settings);
+        }
+        if !c.take_token(&Token::Comma) {
+            return c.fail();
+        }
+    }
 }
 
 /// `ALTER INDEX` after its first words.

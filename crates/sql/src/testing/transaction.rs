@@ -4,7 +4,7 @@ use super::{MemEnvironment, Store};
 use crate::catalog::Catalog;
 use crate::env::{Environment, Locking, OnLocked, Savepoint, Scan, ScanRows, Transaction, TxnOptions};
 use bytes::Bytes;
-use meridian_base::escrow::{Late, Offer, Share};
+use meridian_base::escrow::{Free, Late, Offer, Share};
 use meridian_base::{
     ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, NodeId, Result, SchemaVersion, Target, Timestamp, TxnId, Write,
 };
@@ -268,7 +268,7 @@ impl Transaction for MemTransaction {
         let value = own.unwrap_or_else(|| self.env.inner.store.lock().rows.get(&(group, share.clone())).cloned());
         let own = self.added(group, share);
         let share = value.and_then(|value| Share::decode(&value));
-        Ok(share.map(|share| Offer { incarnation: share.incarnation, free: share.free().after(&own) }))
+        Ok(share.map(|share| Offer { incarnation: share.incarnation, free: share.free().after(&own), wanted: Free::default() }))
     }
     fn add(&mut self, group: GroupId, share: Key, delta: i128) -> Result<()> {
         self.shift(group, share, Late::delta(TxnId::default(), delta))

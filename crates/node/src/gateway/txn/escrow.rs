@@ -2,6 +2,8 @@
 //! (design: escrow, E6 to E8, E14 to E16; Samya, §3.4: Avantan[*] is a transaction over several groups).
 
 use super::{CALL_TIMEOUT, Txn};
+use crate::gateway::Gateway;
+use crate::local::metrics::Counter;
 use crate::membership::ask::Ask;
 use crate::membership::shared::Shared;
 use crate::replica::Replica;
@@ -10,9 +12,9 @@ use futures::future::join_all;
 use futures::stream::{StreamExt, TryStreamExt};
 use meridian_base::escrow::{self, Free, Late, Offer, Share};
 use meridian_base::runtime::BoxFuture;
-use meridian_base::{Change, ColumnMask, GroupId, Key, Mutation, Result, TxnId};
+use meridian_base::{Change, ColumnMask, DescriptorId, GroupId, Key, Mutation, Result, SessionId, TxnId};
 use meridian_escrow::{Site, allocate};
-use meridian_sql::env::{Brought, TxnOptions};
+use meridian_sql::env::{Brought, Transaction, TxnOptions};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -62,7 +64,11 @@ impl Txn {
         match self.parts[at].writes.get(share).map(|w| &w.change) {
             Some(Change::Delete) => return Ok(None),
             Some(Change::Put(own)) => {
-                return Ok(Share::decode(own).map(|own| Offer { incarnation: own.incarnation, free: own.free() }));
+                return Ok(Share::decode(own).map(|own| Offer {
+                    incarnation: own.incarnation,
+                    free: own.free(),
+                    wanted: Free::default(),
+                }));
             }
             Some(Change::Add(_) | Change::Shift(_)) | None => {}
         }
@@ -95,7 +101,7 @@ impl Txn {
         let (taken, more) = (added.takes(), late.takes());
         let wanted = |taken: i128, more: i128| if more > 0 { more + taken.max(0) } else { 0 };
         let wanted = Free { down: wanted(taken.0, more.0), up: wanted(taken.1, more.1) };
-        let brought = self.lead_round(sites, share, wanted).await;
+        let brought = self.lead_round(sites, share, wanted, true).await;
         let mut is_there = false;
         let deadline = Instant::now() + ARRIVAL;
         while let Ok(Brought::Yes) = brought {
@@ -133,12 +139,33 @@ impl Txn {
         futures::stream::iter(rounds).buffer_unordered(ROUNDS_AT_ONCE).try_collect().await
     }
 
-    /// Asks all sites, divides what they offer, and moves it.
-    async fn lead_round(&self, sites: &[GroupId], share: &Key, wanted: Free) -> Result<Brought> {
+    /// Moves tokens to the first site, which is forecast to want these. Whether any were moved. A row
+    /// that has a round, or rests, is left alone.
+    pub(in crate::gateway) async fn bring_ahead(&self, sites: &[GroupId], share: &Key, wanted: Free) -> Result<bool> {
+        let Some(turn) = self.gateway.rounds.try_enter(share).filter(|turn| !turn.rests()) else { return Ok(false) };
+        let brought = self.lead_round(sites, share, wanted, false).await;
+        let has_brought = matches!(brought, Ok(Brought::Yes));
+        turn.end(has_brought);
+        brought.map(|_| has_brought)
+    }
+
+    /// Asks all sites, divides what they offer, and moves it. `is_waiting`: a part of what is wanted
+    /// is of no use.
+    async fn lead_round(&self, sites: &[GroupId], share: &Key, wanted: Free, is_waiting: bool) -> Result<Brought> {
+        let led = self.try_round(sites, share, wanted, is_waiting).await;
+        let counter = if matches!(led, Ok(Brought::Yes)) { Counter::EscrowRounds } else { Counter::EscrowRoundsFruitless };
+        // Those ahead of need are counted by who leads them.
+        if is_waiting || counter == Counter::EscrowRoundsFruitless {
+            self.gateway.shared.groups.common.metrics.add(counter);
+        }
+        led
+    }
+
+    async fn try_round(&self, sites: &[GroupId], share: &Key, wanted: Free, is_waiting: bool) -> Result<Brought> {
         let mut last = Ok(Brought::No);
         for _ in 0..ATTEMPTS {
             let offers = join_all(sites.iter().map(|site| self.ask_site(*site, share))).await;
-            let Some(moves) = moves(sites, &offers, wanted) else {
+            let Some(moves) = moves(sites, &offers, wanted, is_waiting) else {
                 return Ok(if offers.iter().all(Result::is_ok) { Brought::TooFew } else { Brought::No });
             };
             match self.sibling().move_tokens(share, moves).await {
@@ -149,6 +176,26 @@ impl Txn {
             }
         }
         last
+    }
+
+    /// A transaction that the node itself runs, over these tables.
+    pub(in crate::gateway) fn of_node(gateway: Arc<Gateway>, tables: &[DescriptorId]) -> Txn {
+        let catalog = gateway.shared.catalog.at(gateway.shared.runtime.physical_micros());
+        let options = TxnOptions {
+            session: SessionId::default(),
+            read_only: false,
+            schema: catalog.seen,
+            schema_committed_at: catalog.seen_at,
+            lock_timeout: None,
+            deadlock_timeout: None,
+            attempt: 0,
+            as_of: None,
+            is_held_back: true,
+            is_block: false,
+        };
+        let mut txn = Txn::new(gateway, options);
+        txn.uses(tables);
+        txn
     }
 
     /// A transaction of its own, planned as this one is.
@@ -167,27 +214,33 @@ impl Txn {
     }
 }
 
-/// How the grants of the sites change, so that the first one gets what it wants of each pool.
-/// `None`: no tokens are to move. The sites have too few, or the first one did not answer, or it has
-/// what it wants.
-fn moves(sites: &[GroupId], offers: &[Result<Option<Offer>>], wanted: Free) -> Option<Vec<(GroupId, Late)>> {
+/// How the grants of the sites change, so that the first one gets what it wants of each pool; the
+/// others what they are forecast to want, if there is so much. `None`: no tokens are to move. The
+/// sites have too few, or the first one did not answer, or it has what it wants.
+fn moves(sites: &[GroupId], offers: &[Result<Option<Offer>>], wanted: Free, is_waiting: bool) -> Option<Vec<(GroupId, Late)>> {
     let known = |offer: &Result<Option<Offer>>| offer.as_ref().ok().copied().flatten();
     // All shares of a row have one incarnation, but for the moment in which it is set.
     let incarnation: TxnId = offers.iter().filter_map(known).map(|o| o.incarnation).max()?;
-    let answered: Vec<(GroupId, Free)> = sites
+    let answered: Vec<(GroupId, Offer)> = sites
         .iter()
         .zip(offers)
         .filter(|(_, offer)| offer.is_ok())
         .map(|(site, offer)| {
             let of_now = known(offer).filter(|o| o.incarnation == incarnation);
-            (*site, of_now.map_or(Free::default(), |o| o.free))
+            (*site, of_now.unwrap_or(Offer { incarnation, free: Free::default(), wanted: Free::default() }))
         })
         .collect();
     if answered.first().map(|(site, _)| site) != sites.first() {
         return None;
     }
-    let pool =
-        |of: fn(&Free) -> i128| divided(&answered.iter().map(|(_, free)| of(free).max(0)).collect::<Vec<_>>(), of(&wanted));
+    let pool = |of: fn(&Free) -> i128| {
+        let site = |(at, (_, offer)): (usize, &(GroupId, Offer))| Site {
+            offered: of(&offer.free).max(0),
+            wanted: if at == 0 { of(&wanted) } else { of(&offer.wanted).max(0) },
+            is_waiting: at == 0 && is_waiting,
+        };
+        divided(&answered.iter().enumerate().map(site).collect::<Vec<_>>())
+    };
     let (down, up) = (pool(|free| free.down)?, pool(|free| free.up)?);
     let changes = answered.iter().zip(down.into_iter().zip(up));
     let moves: Vec<(GroupId, Late)> = changes
@@ -197,19 +250,16 @@ fn moves(sites: &[GroupId], offers: &[Result<Option<Offer>>], wanted: Free) -> O
     (!moves.is_empty()).then_some(moves)
 }
 
-/// What each site gets of one pool, less what it offers, if the first one wants so much; nothing
-/// moves if it wants none. `None`: it is more than all have.
-fn divided(offered: &[i128], wanted: i128) -> Option<Vec<i128>> {
-    if wanted == 0 {
-        return Some(vec![0; offered.len()]);
-    }
-    if offered.iter().sum::<i128>() < wanted {
+/// What each site gets of one pool, less what it offers, if the first one wants some of it. `None`:
+/// it waits for more than all have.
+fn divided(sites: &[Site]) -> Option<Vec<i128>> {
+    let first = sites.first().filter(|first| first.wanted > 0);
+    let Some(first) = first else { return Some(vec![0; sites.len()]) };
+    if first.is_waiting && sites.iter().map(|s| s.offered).sum::<i128>() < first.wanted {
         return None;
     }
-    let site =
-        |(at, offered): (usize, &i128)| Site { offered: *offered, wanted: if at == 0 { wanted } else { 0 }, is_waiting: true };
-    let granted = allocate(&offered.iter().enumerate().map(site).collect::<Vec<_>>());
-    Some(granted.iter().zip(offered).map(|(granted, offered)| granted - offered).collect())
+    let granted = allocate(sites);
+    Some(granted.iter().zip(sites).map(|(granted, site)| granted - site.offered).collect())
 }
 
 #[cfg(test)]
@@ -219,12 +269,12 @@ mod tests {
 
     fn offer(hlc: u64, down: i128, up: i128) -> Result<Option<Offer>> {
         let incarnation = TxnId { hlc: Timestamp(hlc), ..TxnId::default() };
-        Ok(Some(Offer { incarnation, free: Free { down, up } }))
+        Ok(Some(Offer { incarnation, free: Free { down, up }, wanted: Free::default() }))
     }
     fn moved(offers: &[Result<Option<Offer>>], delta: i128) -> Option<Vec<(u32, i128, i128)>> {
         let sites: Vec<GroupId> = (1..=offers.len() as u32).map(GroupId).collect();
         let wanted = Free { down: (-delta).max(0), up: delta.max(0) };
-        let moves = moves(&sites, offers, wanted)?;
+        let moves = moves(&sites, offers, wanted, true)?;
         Some(moves.into_iter().map(|(site, late)| (site.0, late.down, late.up)).collect())
     }
 

@@ -267,6 +267,15 @@ pub fn create_table(catalog: &Catalog, names: &Names, table: &Table) -> String {
             let _ = write!(text, "\nALTER TABLE {name} ALTER COLUMN {column} SET ON UPDATE {e};");
         }
     }
+    for of in &table.escrow {
+        let forecaster = of.forecaster.as_ref().map(|kind| format!("escrow.forecaster = '{kind}'"));
+        let epoch = of.epoch.map(|epoch| format!("escrow.epoch = '{} seconds'", epoch.as_secs_f64()));
+        let settings: Vec<String> = forecaster.into_iter().chain(epoch).collect();
+        if !settings.is_empty() {
+            let column = quote(&table.columns[of.ordinal as usize].name);
+            let _ = write!(text, "\nALTER TABLE {name} ALTER COLUMN {column} SET ({});", settings.join(", "));
+        }
+    }
     if let Some(comment) = &table.comment {
         let _ = write!(text, "\nCOMMENT ON TABLE {name} IS {};", literal(comment));
     }

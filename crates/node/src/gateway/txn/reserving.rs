@@ -8,9 +8,6 @@
 //!             all YES at `c`: they hold at `c`. The statement runs over these values, and there is nothing left to confirm
 //! ```
 //!
-//! The numbers of escrow columns are read like that from the first attempt on
-//! ([`Txn::read_exactly`]).
-//!
 //! A statement that reads where its values lead it (a lookup by what it has found, a `LIMIT`) may
 //! ask for something that was not reserved. That is read as usual and noted, and the next attempt
 //! reserves it too.

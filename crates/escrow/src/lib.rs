@@ -8,5 +8,6 @@
 //! This crate knows nothing about SQL, logs, sockets or time.
 
 pub mod allocation;
+pub mod majority;
 
 pub use allocation::{Site, allocate};

@@ -1,0 +1,6 @@
+//! Tests of the protocol `majority` that need more than one module: one binary, one file per
+//! subject.
+
+mod bugs;
+mod histories;
+mod world;

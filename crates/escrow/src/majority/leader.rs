@@ -5,7 +5,7 @@ use super::bugs::{PlantedBug, PlantedBugs};
 use super::message::{Kind, Message};
 use super::round::Round;
 use super::site::{Here, OwnPromise, Site, Write};
-use super::value::{Accepted, Ballot, Offered, Value, is_count};
+use super::value::{Accepted, Ballot, Offered, Value};
 use meridian_base::limits::ESCROW_SITES_MAX;
 use meridian_base::{GroupId, Timestamp, TxnId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,8 +26,14 @@ pub enum End {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
     /// Answers come in. `is_enough`: those of a majority do.
-    Asking { answers: BTreeMap<GroupId, Answer>, is_enough: bool },
-    Accepting { value: Value, accepted: BTreeSet<GroupId> },
+    Asking {
+        answers: BTreeMap<GroupId, Answer>,
+        is_enough: bool,
+    },
+    Accepting {
+        value: Value,
+        accepted: BTreeSet<GroupId>,
+    },
     Ended(End),
 }
 
@@ -149,7 +155,8 @@ impl Leader {
     /// A message to this site; what is none for a leader, or for another ballot, does nothing.
     pub fn receive(&mut self, from: GroupId, message: &Message, now: Timestamp) -> Vec<(GroupId, Message)> {
         let is_ours = message.incarnation == self.incarnation || self.bugs.has(PlantedBug::IgnoresIncarnation);
-        if !is_ours || self.end().is_some() || !self.sites.contains(&from) {
+        let is_heard = self.sites.contains(&from) && message.is_sound(from);
+        if !is_ours || !is_heard || self.end().is_some() {
             return Vec::new();
         }
         match &message.kind {
@@ -157,10 +164,7 @@ impl Leader {
             Kind::Behind { .. } if message.instance > self.instance => self.phase = Phase::Ended(End::Behind),
             _ if message.instance != self.instance => {}
             Kind::Promise { ballot, offer, wants, accepted } if *ballot == self.ballot => {
-                let is_sound = accepted.as_ref().is_none_or(|a| a.value.is_sound()) && offer.is_none_or(is_count);
-                if let Phase::Asking { answers, .. } = &mut self.phase
-                    && is_sound
-                {
+                if let Phase::Asking { answers, .. } = &mut self.phase {
                     let offered = offer.map(|offer| Offered { offer, wants: *wants, hlc: message.hlc });
                     answers.entry(from).or_insert(Answer { offered, accepted: accepted.clone() });
                     return self.propose(now);

@@ -1,10 +1,15 @@
 //! What sites say to each other. The row's key travels outside.
 
-use super::value::{Accepted, Ballot, Kept, Value, Wants};
+use super::value::{Accepted, Ballot, Kept, Value, Wants, is_count};
 use meridian_base::escrow::Free;
+use meridian_base::limits::ESCROW_SITES_MAX;
 use meridian_base::{GroupId, Timestamp, TxnId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// More rounds and ballots than there ever are: a larger number comes from a damaged message, and
+/// would stand in the way of all later ones.
+const NUMBER_MAX: u64 = 1 << 62;
 
 /// A message about one row. Every one may be lost, repeated, late and out of order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,4 +48,27 @@ pub enum Kind {
     Behind { part: Option<Kept>, kept: BTreeMap<GroupId, Kept> },
     /// The incarnation is over at the sender (E20).
     Over,
+}
+
+impl Message {
+    /// Whether a site may have sent it. What is not sound is ignored: it would break a sum, or a
+    /// counter.
+    pub(super) fn is_sound(&self, from: GroupId) -> bool {
+        let is_ballot = |ballot: &Ballot| ballot.number > 0 && ballot.number < NUMBER_MAX;
+        let is_accepted = |accepted: &Accepted| is_ballot(&accepted.ballot) && accepted.value.is_sound();
+        let is_kept = |kept: &Kept| kept.instance < self.instance && kept.is_sound();
+        let is_sound = match &self.kind {
+            Kind::Ask { ballot } => is_ballot(ballot) && ballot.site == from,
+            Kind::Promise { ballot, offer, accepted, .. } => {
+                is_ballot(ballot) && offer.is_none_or(is_count) && accepted.as_ref().is_none_or(is_accepted)
+            }
+            Kind::Outbid { ballot, promised } => is_ballot(ballot) && is_ballot(promised) && ballot < promised,
+            Kind::Accept { ballot, value } => is_ballot(ballot) && ballot.site == from && value.is_sound(),
+            Kind::Accepted { ballot } => is_ballot(ballot),
+            Kind::Decided { value } => value.is_sound(),
+            Kind::Behind { part, kept } => kept.len() < ESCROW_SITES_MAX && part.iter().chain(kept.values()).all(is_kept),
+            Kind::Fetch | Kind::Over => true,
+        };
+        is_sound && self.instance < NUMBER_MAX
+    }
 }

@@ -5,7 +5,6 @@ use super::message::{Kind, Message};
 use super::round::Round;
 use super::value::{Accepted, Ballot, Kept, TOKENS_MAX, Value, Wants};
 use meridian_base::escrow::{Free, Grant};
-use meridian_base::limits::ESCROW_SITES_MAX;
 use meridian_base::{GroupId, Timestamp, TxnId};
 use std::collections::BTreeMap;
 
@@ -106,7 +105,9 @@ impl Site {
     /// What the site does with a message. Messages of its own [`super::Leader`] come here, too, as
     /// those of any other site; what only a leader understands does nothing.
     pub fn step(&self, stored: Option<&Round>, here: &Here, from: GroupId, message: &Message) -> Step {
-        if matches!(message.kind, Kind::Promise { .. } | Kind::Accepted { .. } | Kind::Outbid { .. } | Kind::Over) {
+        let is_for_leader =
+            matches!(message.kind, Kind::Promise { .. } | Kind::Accepted { .. } | Kind::Outbid { .. } | Kind::Over);
+        if is_for_leader || !message.is_sound(from) {
             return Step::default();
         }
         let mut round = match self.standing(stored, here, message.incarnation) {
@@ -149,7 +150,9 @@ impl Site {
         }
         round.promised = Ballot { number: round.promised.number.max(above) + 1, site: self.id };
         self.make_offer(&mut round, here);
-        round.offer?;
+        if round.offer.is_none() && round.accepted.is_none() {
+            return None;
+        }
         let leads = Some(round.clone());
         if self.bugs.has(PlantedBug::BallotNotWritten) {
             round.promised = before.promised;
@@ -157,9 +160,10 @@ impl Site {
         Some(OwnPromise { write: Write { round, granted: None }, leads })
     }
 
-    /// An offer goes out, unless one is out or none may.
+    /// An offer goes out, unless one is out or none may. With a value accepted it would be of no use:
+    /// the leader adopts that value or a later one, and it has no part for this site.
     fn make_offer(&self, round: &mut Round, here: &Here) {
-        let is_new = round.offer.is_none() && here.may_offer;
+        let is_new = round.offer.is_none() && round.accepted.is_none() && here.may_offer;
         if is_new || (round.offer.is_some() && self.bugs.has(PlantedBug::OffersAgain)) {
             let above = |free: i128, keep: i128| (free - keep).clamp(0, TOKENS_MAX);
             round.offer = Some(Free { down: above(here.free.down, here.keep.down), up: above(here.free.up, here.keep.up) });
@@ -238,9 +242,6 @@ impl Turn<'_> {
         if ballot < self.round.promised && !self.has(PlantedBug::ForgetsPromise) {
             return self.reply(Kind::Outbid { ballot, promised: self.round.promised });
         }
-        if !value.is_sound() {
-            return;
-        }
         if self.round.accepted.as_ref().is_none_or(|accepted| accepted.ballot != ballot) {
             self.round.promised = ballot;
             self.round.accepted = Some(Accepted { ballot, value: value.clone() });
@@ -252,9 +253,6 @@ impl Turn<'_> {
     /// What the instance has decided (E18): the change of grants, the next instance and the end of
     /// the offer are one write, with what is kept for the others.
     fn decided(&mut self, value: &Value, instance: u64) {
-        if !value.is_sound() {
-            return;
-        }
         self.apply(value.kept(self.site.id, instance), value.parts.get(&self.site.id).map(|part| part.granted));
         let next = self.round.instance.max(instance) + 1;
         self.round.go_to(next);
@@ -286,10 +284,9 @@ impl Turn<'_> {
     /// The site has missed the rounds from its own up to the sender's. It has had part in one of them
     /// at most, since nobody begins a second one before the first is over for it.
     fn catch_up(&mut self, instance: u64, part: Option<&Kept>, kept: &BTreeMap<GroupId, Kept>) {
-        let is_sound = kept.len() < ESCROW_SITES_MAX && part.into_iter().chain(kept.values()).all(Kept::is_sound);
         // A site has no part in a round beyond its own.
-        let is_sound = is_sound && part.is_none_or(|part| part.instance <= self.round.instance);
-        if instance <= self.round.instance || !is_sound {
+        let is_possible = part.is_none_or(|part| part.instance <= self.round.instance);
+        if instance <= self.round.instance || !is_possible {
             return;
         }
         // A part in a round before this site's has been applied already: the answer is late.

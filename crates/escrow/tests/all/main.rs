@@ -2,5 +2,8 @@
 //! subject.
 
 mod bugs;
+mod formats;
 mod histories;
+mod leaders;
+mod states;
 mod world;

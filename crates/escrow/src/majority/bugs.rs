@@ -27,7 +27,7 @@ pub enum PlantedBug {
     ForgetsPromise,
     /// E15, 89: the value does not carry the time of the credits that it moves.
     NoCreditTime,
-    /// E20: SET and DELETE do not look at offers that are out.
+    /// E20: a new incarnation that keeps the grants begins while offers are out.
     SetIgnoresOffer,
     /// A leader asks before its own promise is durable, so a restarted one uses the ballot again.
     BallotNotWritten,

@@ -46,7 +46,6 @@ struct Answer {
 /// One ballot of one instance. It lives in the memory of the site's primary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leader {
-    site: GroupId,
     bugs: PlantedBugs,
     incarnation: TxnId,
     instance: u64,
@@ -64,8 +63,7 @@ pub struct Leader {
 #[derive(Clone, Debug)]
 pub struct Beginning {
     pub write: Write,
-    /// `None` only with a planted bug.
-    pub leader: Option<Leader>,
+    pub leader: Leader,
 }
 
 impl Leader {
@@ -88,21 +86,18 @@ impl Leader {
     ) -> Option<Beginning> {
         assert!(sites.contains(&site.id()) && sites.len() <= ESCROW_SITES_MAX, "a leader is one of the row's sites");
         let OwnPromise { write, leads } = site.promise_own(stored, here, incarnation, above)?;
-        let leader = leads.map(|round| {
-            let offered = round.offer.map(|offer| Offered { offer, wants: here.wants, hlc: here.now });
-            let own = Answer { offered, accepted: round.accepted };
-            Leader {
-                site: site.id(),
-                bugs: site.bugs(),
-                incarnation,
-                instance: round.instance,
-                ballot: round.promised,
-                sites: sites.clone(),
-                outbid: BTreeSet::new(),
-                highest: round.promised.number,
-                phase: Phase::Asking { answers: BTreeMap::from([(site.id(), own)]), is_enough: false },
-            }
-        });
+        let offered = leads.offer.map(|offer| Offered { offer, wants: here.wants, hlc: here.now });
+        let own = Answer { offered, accepted: leads.accepted };
+        let leader = Leader {
+            bugs: site.bugs(),
+            incarnation,
+            instance: leads.instance,
+            ballot: leads.promised,
+            sites: sites.clone(),
+            outbid: BTreeSet::new(),
+            highest: leads.promised.number,
+            phase: Phase::Asking { answers: BTreeMap::from([(site.id(), own)]), is_enough: false },
+        };
         Some(Beginning { write, leader })
     }
 

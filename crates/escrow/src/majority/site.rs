@@ -90,14 +90,14 @@ impl Site {
         offer.filter(|_| !self.bugs.has(PlantedBug::OfferNotHeld)).unwrap_or_default()
     }
 
-    /// Whether an offer is out: SET and DELETE vote NO (E20), and the site ends the round by
-    /// itself if nobody else does.
+    /// Whether an offer is out: the site ends the round by itself if no other site does.
     pub fn is_out(&self, stored: Option<&Round>, share: Option<TxnId>) -> bool {
         // A site without a share may be granted tokens, too.
         stored.is_some_and(|round| round.offer.is_some() && share.is_none_or(|share| share == round.incarnation))
     }
 
-    /// Whether SET or DELETE may be prepared here, as far as rounds are concerned (E20).
+    /// Whether a transaction that begins a new incarnation may be prepared here (E20). One that keeps
+    /// the grants has to ask; SET and DELETE write them anew, and need not.
     pub fn may_set(&self, stored: Option<&Round>, share: Option<TxnId>) -> bool {
         !self.is_out(stored, share) || self.bugs.has(PlantedBug::SetIgnoresOffer)
     }
@@ -145,15 +145,15 @@ impl Site {
         assert!(here.incarnation.is_none_or(|own| own == incarnation), "a site leads rounds of its own share");
         let Standing::Current(before) = self.standing(stored, here, incarnation) else { return None };
         let mut round = before.clone();
-        if self.bugs.has(PlantedBug::GivesUp) && round.accepted.is_none() && round.offer.take().is_some() {
-            return Some(OwnPromise { write: Write { round, granted: None }, leads: None });
-        }
         round.promised = Ballot { number: round.promised.number.max(above) + 1, site: self.id };
         self.make_offer(&mut round, here);
         if round.offer.is_none() && round.accepted.is_none() {
             return None;
         }
-        let leads = Some(round.clone());
+        if self.bugs.has(PlantedBug::GivesUp) && before.offer.is_some() && before.accepted.is_none() {
+            round.offer = None;
+        }
+        let leads = round.clone();
         if self.bugs.has(PlantedBug::BallotNotWritten) {
             round.promised = before.promised;
         }
@@ -174,8 +174,8 @@ impl Site {
 /// See [`super::Leader::begin`].
 pub(super) struct OwnPromise {
     pub write: Write,
-    /// The state in which the leader begins; `None` only with a planted bug.
-    pub leads: Option<Round>,
+    /// The state in which the leader begins: the one that is written.
+    pub leads: Round,
 }
 
 /// One step.

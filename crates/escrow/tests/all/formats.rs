@@ -110,7 +110,7 @@ proptest! {
         let mut at = stored;
         for _ in 0..2 {
             let begun = Leader::begin(&site, Some(&at), &here, txn(9), &sites, 0).expect("a ballot may begin");
-            let mut leader = begun.leader.expect("it is led");
+            let mut leader = begun.leader;
             leader.enough(here.now);
             leader.receive(GroupId(from), &message, here.now);
             if let Some(write) = site.step(Some(&at), &here, GroupId(from), &message).write {

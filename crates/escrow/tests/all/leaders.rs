@@ -27,7 +27,7 @@ fn begin_with(stored: Round, of: u32, above: u64) -> Leader {
     let sites: BTreeSet<GroupId> = (2..2 + of).map(GroupId).collect();
     let site = Site::new(OWN, PlantedBugs::NONE);
     let begun = Leader::begin(&site, Some(&stored), &here(tokens(1, 1), wants(4)), txn(), &sites, above);
-    begun.and_then(|begun| begun.leader).expect("a ballot begins")
+    begun.expect("a ballot begins").leader
 }
 fn begin(of: u32) -> Leader {
     begin_with(Round { instance: INSTANCE, ..Round::new(txn()) }, of, 0)

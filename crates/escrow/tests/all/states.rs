@@ -101,7 +101,7 @@ fn happen(state: &str, event: &str) -> Option<Step> {
             let begun = Leader::begin(&site, Some(&before), &here, before.incarnation, &sites, 0);
             let step = begun.map(|begun| Step {
                 write: Some(begun.write),
-                send: begun.leader.iter().flat_map(|leader| leader.resend(here.now)).take(1).collect(),
+                send: begun.leader.resend(here.now).into_iter().take(1).collect(),
             });
             return Some(step.unwrap_or_default());
         }

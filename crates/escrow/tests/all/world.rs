@@ -328,8 +328,8 @@ impl World {
         self.say(|| format!("{} begins {:?}", id_of(n), begun.leader));
         self.write(n, begun.write)?;
         if !self.plan.faults || !self.random.one_in(20) {
-            let sent = begun.leader.iter().flat_map(|leader| leader.resend(here.now)).collect();
-            self.nodes[n].leader = begun.leader;
+            let sent = begun.leader.resend(here.now);
+            self.nodes[n].leader = Some(begun.leader);
             self.send(id_of(n), sent);
         }
         Ok(())

@@ -13,6 +13,8 @@ use meridian_escrow::majority::{PlantedBug, PlantedBugs};
 
 /// Ballots of the sites after faults have ended. One that nobody disturbs ends a round.
 const ENDING_ATTEMPTS: usize = 60;
+/// Messages that it takes; sites that answer each other for ever send more.
+const ENDING_MESSAGES: usize = 20_000;
 
 /// What may happen in a history.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +74,7 @@ pub fn history(world: &mut World) -> Checked {
 
 /// Every site that is there gets out of its round.
 fn settle(world: &mut World) -> Checked {
+    let mut messages = 0;
     for _ in 0..ENDING_ATTEMPTS {
         // Messages arrive, and leaders send again what is not answered.
         for _ in 0..3 {
@@ -79,6 +82,10 @@ fn settle(world: &mut World) -> Checked {
                 let at = world.random.below(world.net.len());
                 let (to, from, message) = world.net.swap_remove(at);
                 world.deliver(to, from, &message)?;
+                messages += 1;
+                if messages > ENDING_MESSAGES {
+                    return Err("messages do not end".into());
+                }
             }
             (0..world.nodes.len()).for_each(|n| world.poke(n));
         }

@@ -295,11 +295,8 @@ impl Turn<'_> {
         if self.has(PlantedBug::DoesNotAdopt) {
             return;
         }
-        for (site, theirs) in kept.iter().filter(|(site, _)| **site != self.site.id) {
-            let own = self.round.kept.entry(*site).or_insert(*theirs);
-            if own.instance < theirs.instance {
-                *own = *theirs;
-            }
-        }
+        // The sender knows of all rounds below its own, so what it keeps for a site is as new as what
+        // is kept here, or newer.
+        self.round.kept.extend(kept.iter().filter(|(site, _)| **site != self.site.id));
     }
 }

@@ -3,7 +3,7 @@
 use meridian_base::escrow::Free;
 use meridian_base::{GroupId, NodeId, Timestamp, TxnId};
 use meridian_escrow::majority::{
-    Accepted, Ballot, End, Here, Kind, Leader, Message, Part, PlantedBugs, Round, Site, Value, Want, Wants,
+    Accepted, Ballot, End, Here, Kept, Kind, Leader, Message, Part, PlantedBugs, Round, Site, Value, Want, Wants,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -245,4 +245,42 @@ fn an_offer_is_held() {
     let higher = Message { instance: 0, ..message(Kind::Ask { ballot: Ballot { number: 2, site: GroupId(3) } }) };
     let step = site.step(Some(&round), &Here { free: tokens(9, 9), ..here }, GroupId(3), &higher);
     assert_eq!(step.write.map(|write| write.round.offer), Some(Some(tokens(3, 0))));
+}
+
+/// What is kept for a site goes when the site is seen beyond it, with the next write.
+#[test]
+fn what_a_site_has_is_not_kept_for_it() {
+    let site = Site::new(OWN, PlantedBugs::NONE);
+    let here = here(tokens(5, 5), Wants::default());
+    let kept = Kept { instance: INSTANCE - 1, hlc: NOW, change: tokens(1, 0) };
+    let all = BTreeMap::from([(GroupId(3), kept), (GroupId(4), kept)]);
+    let stored = Round { instance: INSTANCE, kept: all.clone(), ..Round::new(txn()) };
+    let of = |site| Kind::Ask { ballot: Ballot { number: 1, site: GroupId(site) } };
+    let step = site.step(Some(&stored), &here, GroupId(3), &message(of(3)));
+    assert_eq!(step.write.map(|write| write.round.kept), Some(BTreeMap::from([(GroupId(4), kept)])));
+    // In the instance of the decision it is not beyond it, and gets its part, and what others lack.
+    let asked = Message { instance: INSTANCE - 1, ..message(of(3)) };
+    let step = site.step(Some(&stored), &here, GroupId(3), &asked);
+    let told = Kind::Behind { part: Some(kept), kept: BTreeMap::from([(GroupId(4), kept)]) };
+    assert_eq!((step.write, step.send), (None, vec![(GroupId(3), Message { hlc: NOW, ..message(told) })]));
+    // Who has no part is told so, with all of it.
+    let asked = Message { instance: INSTANCE - 1, ..message(Kind::Fetch) };
+    let step = site.step(Some(&stored), &here, GroupId(5), &asked);
+    let told = Kind::Behind { part: None, kept: all };
+    assert_eq!((step.write, step.send), (None, vec![(GroupId(5), Message { hlc: NOW, ..message(told) })]));
+}
+
+#[test]
+fn a_repeated_message_is_answered_again_and_not_written() {
+    let site = Site::new(OWN, PlantedBugs::NONE);
+    let here = here(tokens(5, 5), Wants::default());
+    let ballot = Ballot { number: 1, site: GroupId(3) };
+    let value = accepted(1, 3, 7).value;
+    let mut stored = Round { instance: INSTANCE, ..Round::new(txn()) };
+    for kind in [Kind::Ask { ballot }, Kind::Accept { ballot, value }] {
+        let first = site.step(Some(&stored), &here, GroupId(3), &message(kind.clone()));
+        stored = first.write.expect("it is new").round;
+        let second = site.step(Some(&stored), &here, GroupId(3), &message(kind));
+        assert_eq!((second.write, second.send), (None, first.send));
+    }
 }

@@ -8,6 +8,7 @@
 //! | --- | --- | --- |
 //! | `P 00` | [`Share`] | transactions of one group: deltas, folds, inserted and set values |
 //! | `P 01 txn` | [`Late`] | transactions over several groups |
+//! | `P 02` | the site's state in rounds of `majority` (crate `escrow`) | that protocol |
 //!
 //! The number at a time is the sum of the contributions of all sites (E1): that of the [`Share`]
 //! and those of the late keys that it does not contain yet ([`Sum`]). What a site may take from the
@@ -77,6 +78,12 @@ pub fn late_key(share: &Key, id: TxnId) -> Key {
     key.push(LATE_TAG);
     put_txn(&mut key, id);
     Key::new(&key)
+}
+
+/// The key of what a site stores of a row's rounds of `majority`, from the key of its share. No
+/// exact read or number that is set has it in its range.
+pub fn round_key(share: &Key) -> Key {
+    tagged(row_of(share), ROUND_TAG)
 }
 
 fn tagged(row: &[u8], tag: u8) -> Key {
@@ -403,7 +410,7 @@ mod tests {
         }
         assert_eq!(Late::of(&share, &late.encode()), None);
         assert_eq!(Late::of(&Key::new(&[0x80]), &late.encode()), None);
-        assert!(!range(&share).contains(tagged(&row(), ROUND_TAG).as_bytes()));
+        assert!(is_key(round_key(&share).as_bytes()) && !range(&share).contains(round_key(&share).as_bytes()));
     }
 
     /// Of two incarnations only the share's counts, and of its late keys those above its floor

@@ -21,6 +21,9 @@ pub const RESULT_BUFFER_BYTES: usize = 1 << 20;
 pub const RETRY_BUFFER_BYTES_MAX: usize = 1 << 20;
 /// Escrow shares that a primary keeps in memory; what is not kept is read from the store.
 pub const SHARES_HELD_MAX: usize = 100_000;
+/// Sites of a row of an escrow column: regions of one database. What a site stores of a round grows
+/// with them.
+pub const ESCROW_SITES_MAX: usize = 64;
 /// Entries of the conflict index; trimmed by raising its low-water mark.
 pub const CONFLICT_INDEX_ENTRIES_MAX: usize = 200_000;
 /// One log segment: large enough that recycling is rare, small enough that a node starts with

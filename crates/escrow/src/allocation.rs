@@ -96,6 +96,13 @@ mod tests {
         assert_eq!(allocate(&[site(4, 6, true), site(4, 5, true), site(4, 2, true)]), [7, 5, 0]);
     }
 
+    #[test]
+    fn of_the_rejected_the_largest_that_fit_are_served() {
+        assert_eq!(allocate(&[site(10, 6, true), site(0, 5, true), site(0, 3, true)]), [7, 0, 3]);
+        assert_eq!(allocate(&[site(11, 8, true), site(0, 5, true), site(0, 3, true), site(0, 2, true)]), [8, 0, 3, 0]);
+        assert_eq!(allocate(&[site(0, 2, true), site(0, 3, true), site(0, 5, true), site(11, 8, true)]), [0, 3, 0, 8]);
+    }
+
     proptest! {
         #[test]
         fn what_is_granted_is_what_was_offered(

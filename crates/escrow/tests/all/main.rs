@@ -1,0 +1,9 @@
+//! Tests of the protocol `majority` that need more than one module: one binary, one file per
+//! subject.
+
+mod bugs;
+mod formats;
+mod histories;
+mod leaders;
+mod states;
+mod world;

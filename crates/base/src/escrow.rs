@@ -137,6 +137,23 @@ impl Share {
         Share { contribution: self.contribution + late.contribution, down: self.down + late.down, up: self.up + late.up, ..self }
     }
 
+    /// What a reader sees of a site's share, with the late keys that it does not contain yet, from
+    /// the versions in the site's [`range`], in their order. `None`: the site has no share.
+    pub fn seen<'a>(versions: impl IntoIterator<Item = (&'a Key, &'a [u8])>) -> Option<Share> {
+        let mut seen: Option<Share> = None;
+        for (key, value) in versions {
+            if let Some(share) = Share::decode(value) {
+                seen = Some(share);
+            } else if let (Some(share), Some((_, id, late))) = (&mut seen, Late::of(key, value))
+                && late.incarnation == share.incarnation
+                && id > share.floor
+            {
+                *share = share.plus(&late);
+            }
+        }
+        seen
+    }
+
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::with_capacity(SHARE_BYTES);
         out.push(SHARE_FORMAT);
@@ -298,23 +315,6 @@ impl Demand {
     }
 }
 
-/// One site's share of a row, from the versions that a reader sees in its [`range`], in their order:
-/// late keys that count are in it. `None`: the site has none.
-pub fn summed<'a>(versions: impl IntoIterator<Item = (&'a Key, &'a [u8])>) -> Option<Share> {
-    let mut share: Option<Share> = None;
-    for (key, value) in versions {
-        if let Some(found) = Share::decode(value) {
-            share = Some(found);
-        } else if let (Some(share), Some((_, id, late))) = (&mut share, Late::of(key, value))
-            && late.incarnation == share.incarnation
-            && id > share.floor
-        {
-            *share = share.plus(&late);
-        }
-    }
-    share
-}
-
 /// Adds up what sites have of one row, from the versions that a reader sees in each site's
 /// [`range`] (E1, E9).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -329,7 +329,7 @@ pub struct Sum {
 impl Sum {
     /// One site's keys and values, in their order.
     pub fn add_site<'a>(&mut self, versions: impl IntoIterator<Item = (&'a Key, &'a [u8])>) {
-        if let Some(share) = summed(versions) {
+        if let Some(share) = Share::seen(versions) {
             self.value = Some(self.value.unwrap_or(0) + share.contribution);
             self.down += share.down;
             self.up += share.up;
@@ -446,6 +446,23 @@ mod tests {
         for at in 0..=all.len() {
             assert_eq!(of(&all[..at]).then(&of(&all[at..])), of(&all), "{at}");
         }
+    }
+
+    #[test]
+    fn a_share_is_seen_with_its_late_keys() {
+        let share = share_key(&row());
+        let value = Share { floor: txn(4), ..Share::begin(txn(1), 10, Bounds { lo: 0, hi: 100 }) };
+        let grant = Late::grant(txn(1), -3, 7);
+        let versions = [
+            (share.clone(), value.encode()),
+            (late_key(&share, txn(4)), Late::delta(txn(1), 50).encode()),
+            (late_key(&share, txn(5)), Late::delta(txn(1), -2).encode()),
+            (late_key(&share, txn(6)), grant.encode()),
+        ];
+        let seen = |of: &[(Key, Bytes)]| Share::seen(of.iter().map(|(k, v)| (k, &v[..])));
+        assert_eq!(seen(&versions), Some(Share { contribution: 8, down: -3, up: 107, ..value }));
+        assert_eq!(seen(&versions).map(|s| s.free()), Some(Free { down: 5, up: 99 }));
+        assert_eq!(seen(&versions[1..]), None);
     }
 
     #[test]

@@ -353,6 +353,35 @@ pub trait Transaction: Send + 'static {
     /// Keeps everything in the range as it is from certification to the commit, whatever it is: for
     /// shares that are about to be written whole.
     fn hold(&mut self, group: GroupId, range: KeyRange) -> Result<()>;
+    /// What each of the groups has in some ranges, as replicas in this region know it: all at one
+    /// moment, the newest that is over there, or at the transaction's own if it reads the past. No
+    /// message leaves the region, and nothing is certified. The transaction's own writes are laid
+    /// over, but for deltas. 57P03: no replica in this region answers. Here, for those that have no
+    /// replicas: an ordinary read.
+    fn scan_nearby(
+        &mut self,
+        groups: &[GroupId],
+        ranges: &[KeyRange],
+    ) -> impl Future<Output = Result<Vec<Vec<(Key, Bytes)>>>> + Send {
+        async move {
+            let mut all = Vec::with_capacity(groups.len());
+            for group in groups {
+                let mut found = Vec::new();
+                for range in ranges {
+                    let mut left = Some(range.clone());
+                    while let Some(range) = left.take() {
+                        let columns = ColumnMask::ALL;
+                        let scan = Scan { range, columns, reverse: false, limit: None, locking: Locking::None };
+                        let page = self.scan(*group, scan).await?;
+                        found.extend(page.rows);
+                        left = page.rest;
+                    }
+                }
+                all.push(found);
+            }
+            Ok(all)
+        }
+    }
     /// Names this transaction among all that ever were.
     fn incarnation(&self) -> TxnId;
     /// Names the descriptors the transaction depends on; it is certified that none of them changed.

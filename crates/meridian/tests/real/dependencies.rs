@@ -23,7 +23,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("forecast", &[]),
     ("placement", &["base"]),
     ("pod", &["base", "store", "region"]),
-    ("sql", &["base", "placement", "regex"]),
+    ("sql", &["base", "forecast", "placement", "regex"]),
     ("node", &["base", "store", "raft", "region", "commit", "escrow", "forecast", "placement", "pod", "sql"]),
     ("server", &["base", "sql", "node"]),
     ("workload", &["base"]),

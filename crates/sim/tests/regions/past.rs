@@ -58,3 +58,45 @@ fn a_bounded_time_is_a_new_one_where_no_replica_is_near() {
         assert_eq!(c.sql(gateway, "d", &format!("SELECT v FROM t {}", STALE.replace("1h", "20s"))), [["20"]], "{gateway}");
     }
 }
+
+/// An estimate is read at replicas of the gateway's region, and so is a number of the past; the
+/// number itself is not.
+#[test]
+fn an_estimate_sends_nothing_to_other_regions() {
+    let mut c = Cluster::start(3, 1, 73, Tuning::default());
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE d PRIMARY REGION \"{US}\" REGIONS \"{EU}\", \"{ASIA}\""));
+    c.sql(US, "d", "CREATE TABLE quotas (id INT8 PRIMARY KEY, used INT8 NOT NULL ESCROW CHECK (used BETWEEN 0 AND 1000))");
+    c.sql(US, "d", "INSERT INTO quotas VALUES (1, 3)");
+    c.settled(US, "d");
+    c.sql(EU, "d", "UPDATE quotas SET used = used + 4 WHERE id = 1");
+    c.pass(Duration::from_secs(15));
+    let estimate = "SELECT escrow_estimate(used) FROM quotas WHERE id = 1";
+    let exact = "SELECT used FROM quotas WHERE id = 1";
+    let trips = |c: &mut Cluster, sql: &str| {
+        let lines = c.sql(US, "d", &format!("EXPLAIN ANALYZE {sql}")).concat();
+        lines.into_iter().find(|line| line.starts_with("Round Trips")).expect("a line about them")
+    };
+    let none = "Round Trips Between Regions: 0, to commit 0";
+    assert_eq!(trips(&mut c, estimate), none);
+    assert_ne!(trips(&mut c, exact), none);
+    assert_eq!((c.sql(US, "d", estimate), c.sql(US, "d", exact)), (vec![vec!["7".to_string()]], vec![vec!["7".to_string()]]));
+    let start = c.elapsed();
+    c.sql(US, "d", &[estimate; 10].join("; "));
+    assert!(c.elapsed() - start < Duration::from_millis(60), "{:?}", c.elapsed() - start);
+
+    // What replicas here do not know yet, and what the transaction itself has done.
+    let new = "INSERT INTO quotas VALUES (2, 5); SELECT COALESCE(escrow_estimate(used), -1) FROM quotas WHERE id = 2";
+    assert_eq!(c.sql(US, "d", new), [["-1"]]);
+    let own = format!("BEGIN; UPDATE quotas SET used = used + 2 WHERE id = 1; {estimate}");
+    assert_eq!(c.sql(EU, "d", &own), [["9"]]);
+    c.pass(Duration::from_secs(15));
+    assert_eq!(c.sql(US, "d", &estimate.replace("= 1", "= 2")), [["5"]]);
+
+    let shown = "[SHOW ESCROW FOR TABLE quotas FOR ROW (1)]";
+    let parts = |past: &str| format!("SELECT region, part FROM {shown} {past} WHERE part IS NOT NULL ORDER BY region");
+    for past in ["", "AS OF SYSTEM TIME '-5s'"] {
+        assert_eq!(c.sql(ASIA, "d", &parts(past)), [[EU, "4"], [US, "3"]], "{past}");
+    }
+    let whole = "SHOW ESCROW FOR TABLE quotas AS OF SYSTEM TIME '-5s'";
+    assert_eq!(c.sql(ASIA, "d", whole).len(), 6);
+}

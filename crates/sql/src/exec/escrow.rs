@@ -4,10 +4,15 @@
 //! | statement | what happens | rule |
 //! | --- | --- | --- |
 //! | reads a number | the shares of all sites are read, and certified with the rest | E9, E12 |
+//! | `escrow_estimate(x)` | the shares are read at replicas in this region, a little late ([`estimate`]) | E10, E12 |
+//! | `SHOW ESCROW` | the shares of all sites are read, and shown one by one ([`shares`]) | E9 |
 //! | `x = x + n` | a delta goes to the nearest site that covers it; nothing is read | E7, E8 |
 //! | inserts a row | one site begins with all tokens | E1 |
 //! | sets a number | every site gets a new share, of a new incarnation | E11 |
 //! | deletes a row | every site loses its share | E11 |
+
+pub(super) mod estimate;
+pub(super) mod shares;
 
 use super::Runtime;
 use super::op::{Op, Row, filter};
@@ -17,8 +22,8 @@ use crate::catalog::{EscrowColumn, Table};
 use crate::env::{Brought, Locking, OnLocked, Scan, Transaction};
 use crate::plan::TablePlan;
 use crate::plan::physical::Numbers;
-use crate::types::Datum;
 use crate::types::keys::encode_key_column;
+use crate::types::{Datum, Type};
 use meridian_base::escrow::{self, Bounds, Late, Share, Sum};
 use meridian_base::{ColumnMask, Error, GroupId, Key, KeyRange, Result, TxnId, Write};
 use std::collections::BTreeMap;
@@ -47,26 +52,12 @@ pub(super) async fn next<T: Transaction>(
 }
 
 async fn fill<T: Transaction>(of: &Numbers, rows: &mut [Row], rt: &mut Runtime<'_, T>) -> Result<()> {
-    let place = |ordinal: u32| {
-        let found = of.columns.iter().position(|c| *c == ordinal);
-        found.ok_or_else(|| Error::internal("a row without a column that is needed"))
-    };
-    let primary = of.table.primary();
-    let mut keys = Vec::with_capacity(rows.len());
-    for row in &*rows {
-        let mut key = Vec::with_capacity(32);
-        meridian_base::key::encode::index(&mut key, primary.id);
-        for c in &primary.columns {
-            let ty = &of.types[c.ordinal as usize];
-            encode_key_column(&mut key, &row[place(c.ordinal)?], ty, c.descending, c.nulls_first)?;
-        }
-        keys.push(Key::new(&key));
-    }
+    let keys = primary_keys(&of.table, &of.types, &of.columns, rows)?;
     for ordinal in &of.ordinals {
         let Some(column) = of.table.escrow_column(*ordinal) else { continue };
         let shares: Vec<Key> = keys.iter().map(|key| column.share_key(key)).collect();
         let sums = sums(column, &shares, of.is_dense, of.locking.is_to_write(), rt).await?;
-        let at = place(*ordinal)?;
+        let at = place(&of.columns, *ordinal)?;
         for (row, share) in rows.iter_mut().zip(&shares) {
             row[at] = match sums.get(share) {
                 Some((number, _)) => datum(*number, &of.types[*ordinal as usize])?,
@@ -75,6 +66,28 @@ async fn fill<T: Transaction>(of: &Numbers, rows: &mut [Row], rt: &mut Runtime<'
         }
     }
     Ok(())
+}
+
+/// Where a column is in rows of these.
+fn place(columns: &[u32], ordinal: u32) -> Result<usize> {
+    let found = columns.iter().position(|c| *c == ordinal);
+    found.ok_or_else(|| Error::internal("a row without a column that is needed"))
+}
+
+/// The keys in the primary index of rows of these columns.
+fn primary_keys(table: &Table, types: &[Type], columns: &[u32], rows: &[Row]) -> Result<Vec<Key>> {
+    let primary = table.primary();
+    let mut keys = Vec::with_capacity(rows.len());
+    for row in rows {
+        let mut key = Vec::with_capacity(32);
+        meridian_base::key::encode::index(&mut key, primary.id);
+        for c in &primary.columns {
+            let ty = &types[c.ordinal as usize];
+            encode_key_column(&mut key, &row[place(columns, c.ordinal)?], ty, c.descending, c.nulls_first)?;
+        }
+        keys.push(Key::new(&key));
+    }
+    Ok(keys)
 }
 
 /// A row and its shares are written together.
@@ -92,12 +105,6 @@ async fn sums<T: Transaction>(
     to_write: bool,
     rt: &mut Runtime<'_, T>,
 ) -> Result<BTreeMap<Key, (i128, Bounds)>> {
-    let mut ranges: Vec<KeyRange> = match (is_dense, shares.iter().min(), shares.iter().max()) {
-        (true, Some(first), Some(last)) => vec![escrow::ranges(first, last)],
-        _ => shares.iter().map(escrow::range).collect(),
-    };
-    ranges.sort_unstable_by(|a, b| a.start.cmp(&b.start));
-    ranges.dedup();
     if to_write {
         let locking = Locking::Exclusive(OnLocked::Wait);
         rt.ctx.stay_home(column.sites.iter().copied(), locking)?;
@@ -106,30 +113,9 @@ async fn sums<T: Transaction>(
         }
     }
     let mut sums: BTreeMap<Key, Sum> = BTreeMap::new();
-    for range in ranges {
-        rt.step().await?;
-        rt.ctx.stay_home(column.sites.iter().copied(), Locking::None)?;
-        let scan =
-            |range: KeyRange| Scan { range, columns: ColumnMask::ALL, reverse: false, limit: None, locking: Locking::None };
-        let mut left: Vec<(GroupId, KeyRange)> = column.sites.iter().map(|site| (*site, range.clone())).collect();
-        let mut found: BTreeMap<GroupId, Vec<(Key, bytes::Bytes)>> = BTreeMap::new();
-        while !left.is_empty() {
-            let sites: Vec<GroupId> = left.iter().map(|(site, _)| *site).collect();
-            let scans: Vec<(GroupId, Scan)> = left.drain(..).map(|(site, range)| (site, scan(range))).collect();
-            let pages = match &scans[..] {
-                [(site, scan)] => vec![rt.txn.scan(*site, scan.clone()).await?],
-                _ => rt.txn.scan_each(scans).await?,
-            };
-            for (site, page) in sites.into_iter().zip(pages) {
-                found.entry(site).or_default().extend(page.rows);
-                left.extend(page.rest.map(|rest| (site, rest)));
-            }
-            rt.pause().await?;
-        }
-        for versions in found.values() {
-            let share_of =
-                |(key, value): &(Key, bytes::Bytes)| Late::of(key, value).map_or_else(|| key.clone(), |(share, ..)| share);
-            for of_row in versions.chunk_by(|a, b| share_of(a) == share_of(b)) {
+    for range in ranges(shares, is_dense) {
+        for versions in versions(column, &range, rt).await?.values() {
+            for of_row in by_row(versions) {
                 let sum = sums.entry(share_of(&of_row[0])).or_default();
                 sum.add_site(of_row.iter().map(|(key, value)| (key, &value[..])));
             }
@@ -138,6 +124,57 @@ async fn sums<T: Transaction>(
     let with_own = |share: &Key, sum: Sum| column.sites.iter().fold(sum, |sum, site| sum.plus(&rt.txn.added(*site, share)));
     let all = sums.into_iter().map(|(share, sum)| (share.clone(), with_own(&share, sum)));
     Ok(all.filter_map(|(share, sum)| Some((share, (sum.value?, sum.bounds())))).collect())
+}
+
+/// The keys that these shares have in a site, in their order.
+fn ranges(shares: &[Key], is_dense: bool) -> Vec<KeyRange> {
+    let mut ranges: Vec<KeyRange> = match (is_dense, shares.iter().min(), shares.iter().max()) {
+        (true, Some(first), Some(last)) => vec![escrow::ranges(first, last)],
+        _ => shares.iter().map(escrow::range).collect(),
+    };
+    ranges.sort_unstable_by(|a, b| a.start.cmp(&b.start));
+    ranges.dedup();
+    ranges
+}
+
+/// A key of a site and what it holds.
+type Version = (Key, bytes::Bytes);
+
+/// What each site has in a range, certified with the rest.
+async fn versions<T: Transaction>(
+    column: &EscrowColumn,
+    range: &KeyRange,
+    rt: &mut Runtime<'_, T>,
+) -> Result<BTreeMap<GroupId, Vec<Version>>> {
+    rt.step().await?;
+    rt.ctx.stay_home(column.sites.iter().copied(), Locking::None)?;
+    let scan = |range: KeyRange| Scan { range, columns: ColumnMask::ALL, reverse: false, limit: None, locking: Locking::None };
+    let mut left: Vec<(GroupId, KeyRange)> = column.sites.iter().map(|site| (*site, range.clone())).collect();
+    let mut found: BTreeMap<GroupId, Vec<Version>> = BTreeMap::new();
+    while !left.is_empty() {
+        let sites: Vec<GroupId> = left.iter().map(|(site, _)| *site).collect();
+        let scans: Vec<(GroupId, Scan)> = left.drain(..).map(|(site, range)| (site, scan(range))).collect();
+        let pages = match &scans[..] {
+            [(site, scan)] => vec![rt.txn.scan(*site, scan.clone()).await?],
+            _ => rt.txn.scan_each(scans).await?,
+        };
+        for (site, page) in sites.into_iter().zip(pages) {
+            found.entry(site).or_default().extend(page.rows);
+            left.extend(page.rest.map(|rest| (site, rest)));
+        }
+        rt.pause().await?;
+    }
+    Ok(found)
+}
+
+/// The key of the share that a version is part of.
+fn share_of((key, value): &Version) -> Key {
+    Late::of(key, value).map_or_else(|| key.clone(), |(share, ..)| share)
+}
+
+/// A site's versions, those of each row together.
+fn by_row(versions: &[Version]) -> impl Iterator<Item = &[Version]> {
+    versions.chunk_by(|a, b| share_of(a) == share_of(b))
 }
 
 /// The exact number of one row, with its bounds; `None`: no site has a share of it.

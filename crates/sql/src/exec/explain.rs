@@ -207,6 +207,26 @@ impl Tree<'_> {
                 }
                 self.node(&numbers.input, depth + 1);
             }
+            Node::Estimates(estimates) => {
+                let columns = estimates.of.iter().map(|at| &estimates.table.escrow[*at]);
+                let columns: Vec<&str> = columns.map(|e| estimates.table.columns[e.ordinal as usize].name.as_str()).collect();
+                self.line(depth, head(&format!("Escrow Estimates ({}), read in this region", columns.join(", "))));
+                if !estimates.filter.is_empty() {
+                    let conds = estimates.filter.iter().map(|c| self.named(&c.expr, &names(node)));
+                    let text = conds.collect::<Vec<_>>().join(" AND ");
+                    self.note(depth, format!("Filter: {text}"));
+                }
+                self.node(&estimates.input, depth + 1);
+            }
+            Node::Shares(shares) => {
+                self.line(depth, head(&format!("Escrow Shares of {}", shares.table.name)));
+                let mut sites: Vec<GroupId> = shares.table.escrow.iter().flat_map(|e| e.sites.iter().copied()).collect();
+                sites.sort_unstable();
+                sites.dedup();
+                let note = self.places.of_shares(&sites);
+                self.place(depth, note);
+                self.node(&shares.input, depth + 1);
+            }
             Node::HashJoin { kind, left, right, left_keys, right_keys, estimate, .. } => {
                 self.line(depth, head(&format!("Hash {}{}", join_name(*kind), expected(*estimate))));
                 let (ln, rn) = (names(left), names(right));
@@ -479,6 +499,19 @@ fn names(node: &Node) -> Vec<String> {
             s.columns.iter().map(name).collect()
         }
         Node::Numbers(numbers) => names(&numbers.input),
+        Node::Estimates(estimates) => {
+            let mut all = names(&estimates.input);
+            let name = |at: &usize| {
+                let column = &estimates.table.columns[estimates.table.escrow[*at].ordinal as usize];
+                format!("escrow_estimate({})", column.name)
+            };
+            all.extend(estimates.of.iter().map(name));
+            all
+        }
+        Node::Shares(shares) => {
+            let key = shares.table.primary().columns.iter().map(|c| shares.table.columns[c.ordinal as usize].name.as_str());
+            key.chain(["column_name", "region", "part", "can_take", "can_add"]).map(str::to_string).collect()
+        }
         Node::Computed { of, columns } => columns.iter().map(|c| format!("{}.{}", of.name(), of.columns()[*c].0)).collect(),
         Node::Filter { input, .. } | Node::Sort { input, .. } | Node::Limit { input, .. } | Node::Distinct { input, .. } => {
             names(input)

@@ -99,6 +99,8 @@ impl Op {
                 Ok(r)
             }
             Node::Numbers(numbers) => super::escrow::next(self, numbers, rt, want).await,
+            Node::Estimates(estimates) => super::escrow::estimate::next(self, estimates, rt, want).await,
+            Node::Shares(shares) => super::escrow::shares::next(self, shares, rt, want).await,
             Node::Project { input, exprs } => self.project(input, exprs, rt, want).await,
             Node::Limit { input, limit, offset } => self.limit(input, limit.as_ref(), offset.as_ref(), rt, want).await,
             Node::HashJoin { .. } | Node::LoopJoin { .. } => join::next(self, &node, rt, want).await,

@@ -149,6 +149,11 @@ impl Regions<'_> {
         })
     }
 
+    /// Where the shares of numbers are read.
+    pub(super) fn of_shares(&self, sites: &[GroupId]) -> Note {
+        self.together("Shares", sites)
+    }
+
     /// What a change touches besides the rows it has read.
     pub(super) fn of_change(&self, d: &DmlPlan) -> Vec<Note> {
         let table = &d.table;

@@ -96,10 +96,13 @@ async fn after(statements: &str) -> MemEnvironment {
 /// The same in a cluster of several regions, the first one the gateway's.
 async fn after_in(regions: &[&str], statements: &str) -> MemEnvironment {
     let env = MemEnvironment::new(regions);
-    let options = SessionOptions { id: SessionId(1), user: "root".into(), database: "postgres".into(), ..Default::default() };
-    let mut session = Session::new(env.clone(), options, env.shared()).unwrap();
-    session.query_text(statements).await.unwrap();
+    session(&env).query_text(statements).await.unwrap();
     env
+}
+
+fn session(env: &MemEnvironment) -> Session<MemEnvironment> {
+    let options = SessionOptions { id: SessionId(1), user: "root".into(), database: "postgres".into(), ..Default::default() };
+    Session::new(env.clone(), options, env.shared()).unwrap()
 }
 
 /// Runs one statement in a transaction of its own and hands both back.
@@ -286,6 +289,7 @@ fn what_the_parser_lets_through_fits_the_stack() {
     }
 }
 
+mod estimates;
 mod locks;
 
 mod properties {

@@ -6,7 +6,7 @@ use crate::catalog::job;
 use crate::catalog::lookup::TableRef;
 use crate::env::{Environment, Locking, Scan, Transaction};
 use bytes::Bytes;
-use meridian_base::escrow::{self, Late, Share};
+use meridian_base::escrow::{Late, Share};
 use meridian_base::{ColumnMask, DescriptorId, Key, Result, Write};
 
 /// Moves what the closing sites of a table have, their tokens included, to another site. Nothing new
@@ -58,7 +58,7 @@ async fn page<'e, E: Environment>(
     let mut shares = 0;
     for versions in found.chunk_by(|a, b| share_of(&a.0, &a.1) == share_of(&b.0, &b.1)) {
         let key = share_of(&versions[0].0, &versions[0].1);
-        let Some(share) = escrow::summed(versions.iter().map(|(key, value)| (key, &value[..]))) else { continue };
+        let Some(share) = Share::seen(versions.iter().map(|(key, value)| (key, &value[..]))) else { continue };
         let Share { incarnation, contribution, down, up, .. } = share;
         txn.write(site, Write { key: key.clone(), value: None, columns: ColumnMask::EXISTENCE })?;
         txn.shift(to, key, Late { incarnation, contribution, down, up })?;

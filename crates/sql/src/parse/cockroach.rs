@@ -11,8 +11,10 @@
 //! | `table@index` | the table, with a notice: plans choose indexes |
 //! | `FROM [SHOW …]`, `WITH name AS (SHOW …)` | a table whose name is the statement, in quotation marks of its own |
 //! | `ESCROW` columns, which are Meridian's own | the same |
+//! | `SHOW ESCROW …`, which is Meridian's own | `SELECT * FROM [SHOW ESCROW …]` |
 //! | `UPSERT` | `INSERT … ON CONFLICT (primary key) DO UPDATE` of the columns that are given |
 
+use super::escrow;
 use super::rewrite::{is, sees, storing, word};
 use super::{NewIndex, Place, RECURSION_MAX, SHOWN};
 use meridian_base::{Error, Result};
@@ -56,6 +58,7 @@ pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>, place: &Place) -> Result<
     let mut said = Said::default();
     type_annotations(tokens);
     index_hints(tokens, &mut said);
+    shown_statement(tokens);
     shown_tables(tokens);
     let mut depth = 0usize;
     for at in 0..tokens.len() {
@@ -126,6 +129,33 @@ fn index_hints(tokens: &mut Vec<TokenWithSpan>, said: &mut Said) {
     }
 }
 
+/// `SHOW ESCROW …`, a query over a table, also behind `EXPLAIN` and the like.
+fn shown_statement(tokens: &mut Vec<TokenWithSpan>) {
+    const BEFORE: [&str; 5] = ["explain", "analyze", "verbose", "as", "for"];
+    let may_begin = |at: usize| match at.checked_sub(1).map(|before| &tokens[before]) {
+        None => true,
+        Some(before) => BEFORE.iter().any(|w| is(before, w)) || before.token == Token::RParen,
+    };
+    let Some(at) = (0..tokens.len()).find(|at| sees(tokens, *at, &escrow::WORDS)).filter(|at| may_begin(*at)) else { return };
+    let span = tokens[at].span;
+    let query = [word("SELECT", Keyword::SELECT), Token::Mul, word("FROM", Keyword::FROM), shown(&tokens[at..])];
+    tokens.splice(at.., query.map(|token| TokenWithSpan { token, span }));
+}
+
+/// A statement as the name of a table.
+fn shown(statement: &[TokenWithSpan]) -> Token {
+    let words: Vec<String> = statement.iter().map(|t| written(&t.token)).collect();
+    Token::Word(Word { value: words.join(" "), quote_style: Some(SHOWN), keyword: Keyword::NoKeyword })
+}
+
+/// A token as it can be read again.
+fn written(token: &Token) -> String {
+    match token {
+        Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text) => format!("'{}'", text.replace('\'', "''")),
+        other => other.to_string(),
+    }
+}
+
 /// `[SHOW …]` where a table may be named, and `(SHOW …)` as the query of a `WITH`.
 fn shown_tables(tokens: &mut Vec<TokenWithSpan>) {
     let mut i = 1;
@@ -136,16 +166,18 @@ fn shown_tables(tokens: &mut Vec<TokenWithSpan>) {
             Token::LParen => is(before, "as") || is(before, "materialized"),
             _ => false,
         };
-        let close = if tokens[i].token == Token::LBracket { Token::RBracket } else { Token::RParen };
         // Only then is the end looked for: at each token, that would take quadratic time in the
         // length of a list.
         let is_shown = is_shown && sees(tokens, i + 1, &["show"]);
-        let Some(end) = is_shown.then(|| (i..tokens.len()).find(|e| tokens[*e].token == close)).flatten() else {
+        let end = || match tokens[i].token {
+            Token::LBracket => (i..tokens.len()).find(|e| tokens[*e].token == Token::RBracket),
+            _ => Some(closing(tokens, i)).filter(|end| *end < tokens.len()),
+        };
+        let Some(end) = is_shown.then(end).flatten() else {
             i += 1;
             continue;
         };
-        let words: Vec<String> = tokens[i + 1..end].iter().map(|t| t.token.to_string()).collect();
-        let name = Token::Word(Word { value: words.join(" "), quote_style: Some(SHOWN), keyword: Keyword::NoKeyword });
+        let name = shown(&tokens[i + 1..end]);
         let span = tokens[i].span;
         if tokens[i].token == Token::LBracket {
             tokens.splice(i..=end, [TokenWithSpan { token: name, span }]);

@@ -22,6 +22,17 @@ impl<'a> Cursor<'a> {
     pub(super) fn peek(&self) -> Option<&'a Token> {
         self.tokens.get(self.at).map(|t| &t.token)
     }
+    /// What is left.
+    pub(super) fn rest(&self) -> &'a [TokenWithSpan] {
+        self.tokens.get(self.at..).unwrap_or_default()
+    }
+    pub(super) fn place(&self) -> &'a Place<'a> {
+        self.place
+    }
+    /// Leaves tokens behind that were read otherwise.
+    pub(super) fn skip(&mut self, tokens: usize) {
+        self.at += tokens;
+    }
     fn word_at(&self, at: usize) -> Option<&'a str> {
         match &self.tokens.get(at)?.token {
             Token::Word(w) if w.quote_style.is_none() => Some(&w.value),

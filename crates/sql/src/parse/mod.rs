@@ -15,6 +15,7 @@
 
 mod cockroach;
 mod cursor;
+mod escrow;
 mod extra;
 mod fingerprint;
 mod foreign;
@@ -22,6 +23,7 @@ mod ident;
 mod rewrite;
 mod statement;
 
+pub(crate) use escrow::{ShowEscrow, show_escrow};
 pub use fingerprint::{Fingerprint, Literal, LiteralKind, fingerprint};
 pub use ident::{fold, truncate};
 pub use sqlparser::ast;

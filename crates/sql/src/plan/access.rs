@@ -1,7 +1,7 @@
 //! How to reach the rows of a table: which index, which part of it.
 
 use super::estimate::{self, Known};
-use super::rel::Rel;
+use super::rel::{Rel, width};
 use crate::catalog::lookup::TableRef;
 use crate::catalog::{Index, IndexState};
 use crate::plan::expr::{Cmp, ColId, Expr, Meets};
@@ -69,7 +69,7 @@ pub(crate) fn paths(
     predicates: &dyn Fn(usize) -> Option<Vec<Expr>>,
     known: &Known,
 ) -> Vec<Path> {
-    let own = base..base + table.columns.len() as u32;
+    let own = base..base + width(table);
     let mut out = Vec::new();
     for (at, index) in table.indexes.iter().enumerate() {
         if index.state != IndexState::Public || index.is_hidden {
@@ -260,7 +260,7 @@ pub(crate) fn regions(
     filters: &[Expr],
     computed: &dyn Fn(u32) -> Option<Expr>,
 ) -> Option<RegionsPart> {
-    let own = base..base + table.columns.len() as u32;
+    let own = base..base + width(table);
     let ordinal = table.region_column()?;
     let found = filters.iter().enumerate().find_map(|(i, f)| part(f, base + ordinal, &Type::Region, &own).map(|p| (i, p)));
     if let Some((i, part)) = found {
@@ -408,7 +408,7 @@ pub(crate) fn rows(rel: &Rel, conds: &[Expr], known: &Known) -> f64 {
     let rows = |rel: &Rel, conds: &[Expr]| rows(rel, conds, known);
     match rel {
         Rel::Table { table, base, filters, .. } => {
-            let own = *base..*base + table.columns.len() as u32;
+            let own = *base..*base + width(table);
             let usable = conds.iter().filter(|c| c.columns().iter().all(|id| own.contains(id)));
             let all: Vec<Expr> = filters.iter().chain(usable).cloned().collect();
             let best = paths(table, *base, &all, &|_| None, known).into_iter().next();

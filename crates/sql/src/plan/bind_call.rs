@@ -66,6 +66,7 @@ impl Binder<'_> {
                 let items = args.iter().map(|a| self.expr(a).and_then(|t| self.settle(t)).map(|t| (None, t.ty, t.expr)));
                 return Ok(Typed::new(Expr::row(items.collect::<Result<_>>()?), Type::Record));
             }
+            "escrow_estimate" => return self.escrow_estimate(&args),
             "nextval" | "currval" | "lastval" | "setval" => return self.sequence_call(&name, &args),
             _ => {}
         }
@@ -252,7 +253,7 @@ impl Binder<'_> {
     /// arguments; if they have none, the one it stands in (PostgreSQL manual, 4.2.7).
     fn level_of(&self, call: &AggCall) -> usize {
         let used: BTreeSet<ColId> = call.exprs().into_iter().flat_map(Expr::columns).collect();
-        let has_some = |s: &Scope| s.cols.iter().any(|c| used.contains(&c.id));
+        let has_some = |s: &Scope| s.cols.iter().any(|c| used.contains(&c.id) || c.estimate.is_some_and(|e| used.contains(&e)));
         self.scopes.iter().rposition(has_some).unwrap_or(self.scopes.len() - 1)
     }
 

@@ -124,6 +124,7 @@ impl Binder<'_> {
                 schema: None,
                 id,
                 qualified_only: false,
+                estimate: None,
                 ..if side == Side::Right { r } else { l }
             });
             for c in lcols.iter_mut().chain(&mut rcols).filter(|c| c.name == *name) {
@@ -270,6 +271,7 @@ impl Binder<'_> {
             qualified_only: false,
             hidden: false,
             origin: None,
+            estimate: None,
         };
         let cols = columns.iter().enumerate().map(col).collect();
         (Rel::Computed { of, base }, cols)
@@ -277,10 +279,15 @@ impl Binder<'_> {
 
     /// `[SHOW …]`, which the parser makes a name in brackets.
     fn shown(&mut self, shown: &ast::Ident, alias: Option<&ast::TableAlias>) -> Result<(Rel, Vec<ScopeCol>, Vec<String>)> {
+        let table = alias.map_or_else(|| shown.value.clone(), |a| fold(&a.name));
+        if let Some(of) = crate::parse::show_escrow(&shown.value).map_err(|e| self.at(e, shown.span))? {
+            let (rel, mut cols) = self.shown_escrow(&of, shown, &table)?;
+            rename_columns(&mut cols, alias)?;
+            return Ok((rel, cols, vec![table]));
+        }
         let statement = crate::parse::parse_one_statement(&shown.value).map_err(|e| self.at(e, shown.span))?;
         let show = Show::of(&statement.kind)
             .ok_or_else(|| self.at(Error::unsupported(format!("[{}] is not supported", shown.value)), shown.span))?;
-        let table = alias.map_or_else(|| shown.value.clone(), |a| fold(&a.name));
         let (rel, mut cols) = self.computed(Computed::Show(Arc::new(show)), &table, None);
         rename_columns(&mut cols, alias)?;
         Ok((rel, cols, vec![table]))
@@ -290,8 +297,11 @@ impl Binder<'_> {
         self.descriptors.insert(t.id);
         self.groups.extend(t.groups());
         self.groups.extend(t.escrow.iter().flat_map(|e| e.sites.iter().copied()));
-        let base = self.fresh_many(t.columns.len());
-        let cols = self.scope_of(&t, t.live_columns(), alias, base);
+        let base = self.fresh_many(width(&t) as usize);
+        let mut cols = self.scope_of(&t, t.live_columns(), alias, base);
+        for (escrow, estimate) in t.escrow.iter().zip(base + t.columns.len() as u32..) {
+            cols.iter_mut().filter(|c| c.id == base + escrow.ordinal).for_each(|c| c.estimate = Some(estimate));
+        }
         if let Some(statistics) = self.ctx.catalog.statistics_of(t.id) {
             let is_far = self.is_far(&t);
             self.known.insert(base, t.clone(), statistics.clone(), is_far);
@@ -326,6 +336,7 @@ impl Binder<'_> {
             qualified_only: false,
             hidden: c.is_hidden,
             origin: Some((t.id, o)),
+            estimate: None,
         };
         columns.map(column).collect()
     }
@@ -399,6 +410,7 @@ pub(crate) fn scope_cols(table: &str, out: Vec<OutCol>) -> Vec<ScopeCol> {
         qualified_only: false,
         hidden: false,
         origin: c.origin,
+        estimate: None,
     };
     out.into_iter().map(col).collect()
 }

@@ -342,7 +342,7 @@ impl Binder<'_> {
             }
             scope.named_windows.push((name, spec));
         }
-        let from_cols: BTreeSet<ColId> = scope.cols.iter().map(|c| c.id).collect();
+        let from_cols: BTreeSet<ColId> = scope.cols.iter().flat_map(|c| [Some(c.id), c.estimate]).flatten().collect();
         let ((rel, out), _) = self.in_scope(scope, |b| b.select_body(s, order, from, &from_cols, locks, &expected))?;
         Ok((if locks.is_empty() { rel } else { locks::lock_rows(rel) }, out))
     }
@@ -813,7 +813,7 @@ fn regroup(e: &mut Expr, keys: &[(ColId, Expr)], from: &BTreeSet<ColId>, names: 
     let name_of = |c: ColId| {
         names
             .iter()
-            .find(|n| n.id == c)
+            .find(|n| n.id == c || n.estimate == Some(c))
             .map_or_else(String::new, |n| if n.table.is_empty() { n.name.clone() } else { format!("{}.{}", n.table, n.name) })
     };
     match e {

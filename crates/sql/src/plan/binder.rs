@@ -43,6 +43,8 @@ pub(crate) struct ScopeCol {
     /// Not shown by `*`.
     pub(crate) hidden: bool,
     pub(crate) origin: Option<(DescriptorId, u32)>,
+    /// Of an escrow column: the column of its `escrow_estimate`.
+    pub(crate) estimate: Option<ColId>,
 }
 
 /// One level of a query.

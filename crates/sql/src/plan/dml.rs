@@ -146,8 +146,10 @@ impl Binder<'_> {
         let table = self.target(name)?;
         let alias = i.table_alias.as_ref().map_or_else(|| table.name.clone(), |a| fold(&a.alias));
         let plan = self.table_plan(&table)?;
-        let (rel, cols) = self.table(table.clone(), &alias, Locking::None);
+        let (rel, mut cols) = self.table(table.clone(), &alias, Locking::None);
         let base = base_of(&rel);
+        // The row is not read from the table.
+        cols.iter_mut().for_each(|c| c.estimate = None);
         let mut targets = Vec::new();
         for c in &i.columns {
             let column = Name::from_ast(c)?.name;
@@ -395,6 +397,7 @@ impl Binder<'_> {
             table: "excluded".into(),
             id: excluded + (c.id - base),
             qualified_only: true,
+            estimate: None,
             ..c.clone()
         }));
         let scope = Scope {

@@ -4,7 +4,7 @@
 //! AST ──bind──▶ Rel over ColIds ──optimize──▶ Rel ──compile──▶ Node over slots
 //! ```
 //!
-//! * `binder`, `bind_expr`, `bind_call`, `bind_query`, `bind_from`, `dml`: names, types and
+//! * `binder`, `bind_expr`, `bind_call`, `bind_escrow`, `bind_query`, `bind_from`, `dml`: names, types and
 //!   parameters; what is wrong with a statement is found here, with PostgreSQL's codes and words.
 //! * `table`: what a writer needs to know about a table.
 //! * `optimize`: conditions move down, inner joins are ordered.
@@ -15,6 +15,7 @@
 mod access;
 mod api;
 mod bind_call;
+mod bind_escrow;
 mod bind_expr;
 mod bind_from;
 mod bind_query;
@@ -153,6 +154,8 @@ pub fn check_expression(e: &ast::Expr, table: Option<&TableRef>, ctx: &PlanConte
     let mut scope = Scope { no_aggregates: Some("this expression"), ..Scope::default() };
     if let Some(t) = table {
         (_, scope.cols) = b.table(t.clone(), &t.name, crate::env::Locking::None);
+        // What a table says of its own rows is said of what they store.
+        scope.cols.iter_mut().for_each(|c| c.estimate = None);
         scope.tables.push(t.name.clone());
     }
     let (t, _) = b.in_scope(scope, |b| b.expr(e))?;

@@ -207,6 +207,13 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
             let (left, right) = (side(*left), side(*right));
             above_of(Rel::SetOp { op, all, left, right, cols }, above, uses)
         }
+        Rel::Shares(mut of) => {
+            let keys: BTreeSet<ColId> = of.table.primary().columns.iter().map(|c| of.base + c.ordinal).collect();
+            let is_of_row = |c: &Expr| !c.needs_executor() && !c.is_volatile() && c.columns().iter().all(|id| keys.contains(id));
+            let (down, above): (Vec<_>, Vec<_>) = conds.into_iter().partition(is_of_row);
+            of.input = push(of.input, down, uses);
+            above_of(Rel::Shares(of), above, uses)
+        }
         Rel::Values { cols, rows } => above_of(own_subqueries(Rel::Values { cols, rows }, uses), conds, uses),
         Rel::Dml { dml, cols } => {
             let mut dml = (*dml).clone();

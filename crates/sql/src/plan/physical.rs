@@ -1,5 +1,6 @@
 //! Physical plans, and how a logical plan becomes one.
 
+mod escrow;
 mod limits;
 mod locks;
 mod scans;
@@ -15,6 +16,7 @@ use crate::plan::expr::*;
 use crate::show::Computed;
 use crate::types::functions::{Aggregate, SetFunction};
 use crate::types::{Datum, Type};
+pub(crate) use escrow::{Estimates, Shares};
 pub(crate) use locks::{LockPlan, LockedPlan};
 use meridian_base::{ColumnMask, Error, Result};
 use scans::TableScan;
@@ -63,6 +65,8 @@ pub(crate) enum Node {
         conds: Vec<Scalar>,
     },
     Numbers(Box<Numbers>),
+    Estimates(Box<Estimates>),
+    Shares(Box<Shares>),
     Project {
         input: Arc<Node>,
         exprs: Vec<Scalar>,
@@ -517,8 +521,11 @@ impl Compiler<'_> {
                 let need = with_columns(need, filters.iter());
                 let own = *base..*base + table.columns.len() as u32;
                 let columns: Vec<u32> = need.iter().filter(|c| own.contains(c)).map(|c| c - base).collect();
-                self.table(&TableScan { table, base: *base, alias, locking: *locking, columns }, filters, wish)
+                let estimates = (0..table.escrow.len()).filter(|at| need.contains(&(own.end + *at as u32))).collect();
+                let of = TableScan { table, base: *base, alias, locking: *locking, columns, estimates };
+                self.table(&of, filters, wish)
             }
+            Rel::Shares(of) => self.shares(of),
             Rel::Computed { of, base } => {
                 let own = *base..*base + of.columns().len() as u32;
                 let columns: Vec<usize> = need.iter().filter(|c| own.contains(c)).map(|c| (c - base) as usize).collect();
@@ -720,6 +727,10 @@ impl Compiler<'_> {
                 _ => return Ok(None),
             };
             let [Expr::Column(column)] = call.args.as_slice() else { return Ok(None) };
+            let estimates = base + table.columns.len() as u32..base + width(table);
+            if filters.iter().flat_map(Expr::columns).chain([*column]).any(|c| estimates.contains(&c)) {
+                return Ok(None);
+            }
             if call.filter.is_some() || !call.order.is_empty() {
                 return Ok(None);
             }
@@ -728,7 +739,8 @@ impl Compiler<'_> {
             let need = with_columns(&BTreeSet::from([*column]), filters.iter());
             let columns = need.iter().filter_map(|c| c.checked_sub(*base)).filter(|o| (*o as usize) < table.columns.len());
             let wish = [(*column, is_max, is_max)];
-            let of = TableScan { table, base: *base, alias, locking: Locking::None, columns: columns.collect() };
+            let (columns, estimates) = (columns.collect(), Vec::new());
+            let of = TableScan { table, base: *base, alias, locking: Locking::None, columns, estimates };
             let b = self.in_order(&of, &filters, &wish)?;
             if !b.fixed.contains(column) && !b.order.starts_with(&wish) {
                 return Ok(None);

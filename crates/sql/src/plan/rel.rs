@@ -2,6 +2,7 @@
 
 use super::dml::Dml;
 use super::locks::LockedTable;
+use crate::catalog::Table;
 use crate::catalog::lookup::TableRef;
 use crate::env::Locking;
 use crate::plan::expr::{ColId, Expr, SubqueryBody};
@@ -17,7 +18,8 @@ pub(crate) enum Rel {
         cols: Vec<ColId>,
         rows: Vec<Vec<Expr>>,
     },
-    /// A table; the column of ordinal `o` is `base + o`.
+    /// A table; the column of ordinal `o` is `base + o`. Behind them is one for the estimate of each
+    /// escrow column ([`width`]).
     Table {
         table: TableRef,
         base: ColId,
@@ -25,6 +27,8 @@ pub(crate) enum Rel {
         locking: Locking,
         filters: Vec<Expr>,
     },
+    /// The shares of a table's rows.
+    Shares(Box<SharesOf>),
     /// A system table, or what `SHOW` tells.
     Computed {
         of: Computed,
@@ -112,6 +116,24 @@ pub(crate) enum Rel {
         ctes: Vec<Rel>,
         input: Box<Rel>,
     },
+}
+
+/// What each site has of the numbers of a table's rows: `SHOW ESCROW`.
+#[derive(Clone, Debug)]
+pub(crate) struct SharesOf {
+    /// The table's rows.
+    pub(crate) input: Rel,
+    pub(crate) table: TableRef,
+    /// The column of ordinal `o` is `base + o`.
+    pub(crate) base: ColId,
+    /// The input's columns of the primary key; then the escrow column's name, the site's region, its
+    /// part of the number, how far deltas of this site may take it down, and up.
+    pub(crate) cols: Vec<ColId>,
+}
+
+/// How many columns a table has in a statement.
+pub(crate) fn width(table: &Table) -> u32 {
+    (table.columns.len() + table.escrow.len()) as u32
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -244,7 +266,8 @@ impl Rel {
             | Rel::Cte { cols, .. }
             | Rel::WorkTable { cols, .. }
             | Rel::Dml { cols, .. } => cols.clone(),
-            Rel::Table { table, base, .. } => (0..table.columns.len() as u32).map(|o| base + o).collect(),
+            Rel::Table { table, base, .. } => (*base..*base + width(table)).collect(),
+            Rel::Shares(of) => of.cols.clone(),
             Rel::Computed { of, base } => (0..of.columns().len() as u32).map(|o| base + o).collect(),
             Rel::Filter { input, .. }
             | Rel::Distinct { input, .. }
@@ -274,6 +297,7 @@ impl Rel {
             Rel::Join { left, right, .. } | Rel::SetOp { left, right, .. } => vec![left, right],
             Rel::Cte { cte, .. } => std::iter::once(&cte.body).chain(cte.step.as_ref().map(|s| &s.0)).collect(),
             Rel::Dml { dml, .. } => vec![&dml.input],
+            Rel::Shares(of) => vec![&of.input],
             Rel::First { ctes, input } => ctes.iter().chain(std::iter::once(&**input)).collect(),
             _ => Vec::new(),
         }
@@ -290,6 +314,7 @@ impl Rel {
             | Rel::Window { input, .. }
             | Rel::ProjectSet { input, .. } => vec![input],
             Rel::Join { left, right, .. } | Rel::SetOp { left, right, .. } => vec![left, right],
+            Rel::Shares(of) => vec![&mut of.input],
             Rel::First { ctes, input } => ctes.iter_mut().chain(std::iter::once(&mut **input)).collect(),
             _ => Vec::new(),
         }
@@ -313,6 +338,7 @@ impl Rel {
             Rel::ProjectSet { calls, .. } => calls.iter().flat_map(|(_, _, a)| a).collect(),
             Rel::Dml { dml, .. } => dml.exprs(),
             Rel::Computed { .. }
+            | Rel::Shares(_)
             | Rel::LockRows { .. }
             | Rel::SetOp { .. }
             | Rel::Cte { .. }
@@ -360,6 +386,7 @@ impl Rel {
             }
             Rel::ProjectSet { calls, .. } => calls.iter_mut().flat_map(|(_, _, a)| a).for_each(&mut *f),
             Rel::Computed { .. }
+            | Rel::Shares(_)
             | Rel::LockRows { .. }
             | Rel::SetOp { .. }
             | Rel::Cte { .. }

@@ -8,12 +8,16 @@ impl Node {
         match self {
             Node::Values(rows) => rows.iter().flatten().collect(),
             Node::Scan(scan) => scan.scalars(),
-            Node::Computed { .. } | Node::LockRows { .. } | Node::SetOp { .. } | Node::WorkTable { .. } | Node::First { .. } => {
-                Vec::new()
-            }
+            Node::Computed { .. }
+            | Node::Shares(_)
+            | Node::LockRows { .. }
+            | Node::SetOp { .. }
+            | Node::WorkTable { .. }
+            | Node::First { .. } => Vec::new(),
             Node::Function { calls, .. } | Node::ProjectSet { calls, .. } => calls.iter().flat_map(|(_, args)| args).collect(),
             Node::Filter { conds, .. } => conds.iter().collect(),
             Node::Numbers(numbers) => numbers.filter.iter().collect(),
+            Node::Estimates(estimates) => estimates.filter.iter().collect(),
             Node::Project { exprs, .. } => exprs.iter().collect(),
             Node::HashJoin { left_keys, right_keys, on, .. } => left_keys.iter().chain(right_keys).chain(on).collect(),
             Node::LoopJoin { args, on, .. } => args.iter().chain(on).collect(),

@@ -46,6 +46,8 @@ pub(crate) struct Store {
     rows: BTreeMap<(GroupId, Key), Bytes>,
     /// Commits, numbered from 1 on.
     history: Vec<Vec<(GroupId, Key, ColumnMask)>>,
+    /// What replicas know from which the past is read, if they stay behind.
+    behind: Option<BTreeMap<(GroupId, Key), Bytes>>,
     /// Who holds which rows.
     entries: BTreeMap<(GroupId, Key), Vec<(u64, Locking)>>,
 }
@@ -73,6 +75,11 @@ impl MemEnvironment {
     pub fn at(&self, region: &str) -> Option<MemEnvironment> {
         let here = self.inner.regions.iter().position(|r| r == region)?;
         Some(MemEnvironment { here, ..self.clone() })
+    }
+    /// From here on replicas know nothing new: what [`crate::env::Transaction::scan_nearby`] reads.
+    pub fn leave_replicas_behind(&self) {
+        let mut store = self.inner.store.lock();
+        store.behind = Some(store.rows.clone());
     }
     /// What sessions of this environment share.
     pub fn shared(&self) -> Arc<Shared> {

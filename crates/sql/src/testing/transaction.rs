@@ -290,6 +290,26 @@ impl Transaction for MemTransaction {
     fn hold(&mut self, _: GroupId, _: KeyRange) -> Result<()> {
         Ok(())
     }
+    async fn scan_nearby(&mut self, groups: &[GroupId], ranges: &[KeyRange]) -> Result<Vec<Vec<(Key, Bytes)>>> {
+        let store = self.env.inner.store.lock();
+        let rows = store.behind.as_ref().unwrap_or(&store.rows);
+        let of_group = |group: &GroupId| {
+            let own = self.overlay(*group);
+            let in_range = |range: &KeyRange| {
+                let stored = rows.range((*group, range.start.clone())..(*group, range.end.clone()));
+                let mut found: BTreeMap<Key, Bytes> = stored.map(|((_, k), v)| (k.clone(), v.clone())).collect();
+                for (key, value) in own.iter().filter(|(key, _)| range.contains(key.as_bytes())) {
+                    match value {
+                        Some(value) => found.insert((*key).clone(), (*value).clone()),
+                        None => found.remove(*key),
+                    };
+                }
+                found
+            };
+            ranges.iter().flat_map(in_range).collect()
+        };
+        Ok(groups.iter().map(of_group).collect())
+    }
     fn incarnation(&self) -> TxnId {
         TxnId { hlc: Timestamp(self.id), gateway: NodeId(1) }
     }

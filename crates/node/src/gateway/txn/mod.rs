@@ -15,6 +15,7 @@ pub(crate) mod deadlock;
 mod each;
 mod escrow;
 mod global;
+mod nearby;
 pub(crate) mod overlay;
 mod part;
 mod past;
@@ -522,6 +523,10 @@ impl Transaction for Txn {
         let at = self.part(group)?;
         self.parts[at].held.push(range);
         Ok(())
+    }
+
+    async fn scan_nearby(&mut self, groups: &[GroupId], ranges: &[KeyRange]) -> Result<Vec<Vec<(Key, Bytes)>>> {
+        self.scan_near(groups, ranges).await
     }
 
     fn incarnation(&self) -> TxnId {

@@ -20,7 +20,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// A replica in the region that has not got there soon is not worth waiting for.
-const NEAR_PATIENCE: Duration = Duration::from_millis(100);
+pub(super) const NEAR_PATIENCE: Duration = Duration::from_millis(100);
 /// The primary gets there by itself, unless something prepared waits for another region.
 const PRIMARY_PATIENCE: Duration = Duration::from_secs(3);
 /// How long a read looks for a replica that answers before the statement fails with 57P03.
@@ -28,7 +28,7 @@ const READ_PATIENCE: Duration = Duration::from_secs(10);
 /// A message's way beside the wait itself.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(1);
 
-fn another_question() -> Error {
+pub(super) fn another_question() -> Error {
     Error::internal("a node answered another question")
 }
 
@@ -105,7 +105,8 @@ impl Txn {
         }
     }
 
-    async fn ask_past_near(&self, group: GroupId, at: Timestamp, ops: &[ReadOp]) -> Result<Vec<ReadResult>> {
+    /// Several reads, at a replica in this region.
+    pub(super) async fn ask_past_near(&self, group: GroupId, at: Timestamp, ops: &[ReadOp]) -> Result<Vec<ReadResult>> {
         let mut failure = Error::unavailable(format!("no replica of group {group} is near"));
         if let Some(replica) = self.gateway.shared.groups.replica(group) {
             match replica.read_past(at, NEAR_PATIENCE, ops).await {
@@ -230,7 +231,8 @@ impl Txn {
         }
     }
 
-    async fn settled_at(&self, node: NodeId, groups: &[GroupId], patience: Duration) -> Vec<Option<Timestamp>> {
+    /// The newest moment of each group that is over at a node's replica, if it has one.
+    pub(super) async fn settled_at(&self, node: NodeId, groups: &[GroupId], patience: Duration) -> Vec<Option<Timestamp>> {
         match self.gateway.shared.rpc.call(node, Request::Settled(groups.to_vec()), patience).await {
             Ok(Response::Settled(settled)) => settled,
             _ => Vec::new(),

@@ -102,6 +102,15 @@ pub fn register(r: &mut Registry) {
     register_absent(r);
     register_privileges(r);
     register_sizes(r);
+    register_escrow(r);
+}
+
+/// Of columns of tables in `FROM` it is part of the plan (`plan::bind_escrow`).
+fn register_escrow(r: &mut Registry) {
+    r.scalar("escrow_estimate", "anyelement -> anyelement", |_, _| {
+        Err(Error::sql("42809", "the argument of escrow_estimate must be an escrow column"))
+    })
+    .stable();
 }
 
 fn register_definitions(r: &mut Registry) {

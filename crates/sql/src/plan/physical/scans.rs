@@ -26,16 +26,18 @@ pub(super) struct TableScan<'t> {
     pub locking: Locking,
     /// The output: ordinals.
     pub columns: Vec<u32>,
+    /// Escrow columns whose estimates are part of the output: places in the table's list.
+    pub estimates: Vec<usize>,
 }
 
 impl Compiler<'_> {
     /// The rows of a table that meet all conditions; among paths that cost the same, one with the
     /// wished order.
     pub(super) fn table(&mut self, of: &TableScan<'_>, filters: &[Expr], wish: Wish) -> Result<Built> {
-        match self.numbers(of, filters) {
-            Some(asked) => self.with_numbers(of, filters, &asked, |c, of, filters| c.stored(of, filters, wish)),
-            None => self.stored(of, filters, wish),
-        }
+        self.with_estimates(of, filters, |c, of, filters| match c.numbers(of, filters) {
+            Some(asked) => c.with_numbers(of, filters, &asked, |c, of, filters| c.stored(of, filters, wish)),
+            None => c.stored(of, filters, wish),
+        })
     }
 
     /// The escrow columns whose numbers are asked for.
@@ -63,7 +65,7 @@ impl Compiler<'_> {
         columns.extend(asked);
         columns.sort_unstable();
         columns.dedup();
-        let inner = TableScan { columns: columns.clone(), ..*of };
+        let inner = TableScan { columns: columns.clone(), estimates: Vec::new(), ..*of };
         let built = stored(self, &inner, &before)?;
         let filter = self.scalars(&after, &built.layout)?;
         let is_dense = matches!(&*built.node, Node::Scan(s) if s.index == 0 && !s.is_point);
@@ -208,7 +210,7 @@ impl Compiler<'_> {
 
     /// A scan by one path.
     fn scan(&mut self, of: &TableScan<'_>, plan: &TablePlan, filters: &[Expr], path: &Path, wish: Wish) -> Result<Built> {
-        let TableScan { table, base, alias, locking, ref columns } = *of;
+        let TableScan { table, base, alias, locking, ref columns, .. } = *of;
         let estimate = self.expected(base, filters);
         let (mut order, mut fixed) = ordering(table, base, path);
         let (_, reverse) = satisfies(wish, &order, &fixed);

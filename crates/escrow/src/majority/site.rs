@@ -4,7 +4,7 @@ use super::bugs::{PlantedBug, PlantedBugs};
 use super::message::{Kind, Message};
 use super::round::Round;
 use super::value::{Accepted, Ballot, Kept, TOKENS_MAX, Value, Wants};
-use meridian_base::escrow::{Free, Grant};
+use meridian_base::escrow::{Free, Late};
 use meridian_base::{GroupId, Timestamp, TxnId};
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub struct Here {
 /// A change of grants that belongs to a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Granted {
-    pub grant: Grant,
+    pub grant: Late,
     /// The timestamp of the transaction that writes it is above this (E15).
     pub above: Timestamp,
 }

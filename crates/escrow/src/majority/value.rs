@@ -1,7 +1,7 @@
 //! What a round decides: who takes part, what each site offered, and what it is granted.
 
 use crate::allocation::{self, allocate};
-use meridian_base::escrow::{Free, Grant};
+use meridian_base::escrow::{Free, Late};
 use meridian_base::limits::ESCROW_SITES_MAX;
 use meridian_base::{GroupId, Timestamp, TxnId};
 use serde::{Deserialize, Serialize};
@@ -138,7 +138,7 @@ impl Kept {
         let range = -TOKENS_MAX..=TOKENS_MAX;
         range.contains(&self.change.down) && range.contains(&self.change.up)
     }
-    pub(super) fn grant(&self, incarnation: TxnId) -> Grant {
-        Grant { incarnation, down: self.change.down, up: self.change.up }
+    pub(super) fn grant(&self, incarnation: TxnId) -> Late {
+        Late::grant(incarnation, self.change.down, self.change.up)
     }
 }

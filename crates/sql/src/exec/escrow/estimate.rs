@@ -92,7 +92,7 @@ async fn estimates<T: Transaction>(
         // others are of a row that was there before.
         let is_own = parts.iter().any(|share| share.incarnation == own);
         let counted = parts.iter().filter(|share| !is_own || share.incarnation == own);
-        let added: i128 = column.sites.iter().map(|site| rt.txn.added(*site, &key)).sum();
+        let added: i128 = column.sites.iter().map(|site| rt.txn.added(*site, &key).contribution).sum();
         (!parts.is_empty()).then(|| (key, counted.map(|share| share.contribution).sum::<i128>() + added))
     };
     Ok(parts.into_iter().filter_map(number).collect())

@@ -12,7 +12,7 @@ use crate::exec::{BATCH, Runtime};
 use crate::plan::physical::Shares;
 use crate::types::numeric::Numeric;
 use crate::types::{Datum, Type};
-use meridian_base::escrow::{Late, Share};
+use meridian_base::escrow::Share;
 use meridian_base::{Error, GroupId, Key, Result};
 use std::collections::BTreeMap;
 
@@ -83,7 +83,7 @@ async fn sites<T: Transaction>(
             for of_row in by_row(&versions) {
                 let key = share_of(&of_row[0]);
                 if let Some(share) = Share::seen(of_row.iter().map(|(key, value)| (key, &value[..]))) {
-                    let own = Late::delta(share.incarnation, rt.txn.added(site, &key));
+                    let own = rt.txn.added(site, &key);
                     all.entry(key).or_default().insert(site, share.plus(&own));
                 }
             }

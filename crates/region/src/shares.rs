@@ -317,6 +317,10 @@ impl Shares {
     /// A transaction of this group is applied.
     pub fn applied(&mut self, txn: &Committed) {
         for write in txn.writes.iter().filter(|w| escrow::is_key(w.key.as_bytes())) {
+            if let Some((share, id, late)) = write.value.as_ref().and_then(|value| Late::of(&write.key, value)) {
+                self.add_late_to(share, id, late);
+                continue;
+            }
             let Some(held) = self.held.get_mut(&write.key) else { continue };
             match write.value.as_ref().and_then(|value| Share::decode(value)) {
                 Some(share) => held.apply(share),
@@ -329,15 +333,21 @@ impl Shares {
     /// A prepared transaction has ended, at a timestamp or not at all; it had these keys.
     pub fn decided<'a>(&mut self, id: TxnId, is_committed: bool, keys: impl Iterator<Item = &'a Key>) {
         for (share, late) in self.release(id) {
-            if let Some(held) = self.held.get_mut(&share).filter(|_| is_committed) {
-                held.add_late(id, late);
-                if held.late.len() >= self.fold_from {
-                    self.ripe.insert(share);
-                }
+            if is_committed {
+                self.add_late_to(share, id, late);
             }
         }
         if is_committed {
             keys.for_each(|key| self.forget(key));
+        }
+    }
+
+    /// A late key is applied.
+    fn add_late_to(&mut self, share: Key, id: TxnId, late: Late) {
+        let Some(held) = self.held.get_mut(&share) else { return };
+        held.add_late(id, late);
+        if held.late.len() >= self.fold_from {
+            self.ripe.insert(share);
         }
     }
 

@@ -30,8 +30,8 @@ enum Effect {
     Set(i128),
     Delete,
     Read,
-    /// Tokens go to another site, or come from there.
-    Grant(Late),
+    /// Tokens go to another site, or come from there, or bounds change; perhaps with a delta.
+    Shift(Late),
 }
 
 #[derive(Clone, Debug)]
@@ -172,7 +172,7 @@ impl World {
             Effect::Set(value) => (vec![exact], Some(Change::Put(Share::begin(id, value, BOUNDS).encode()))),
             Effect::Delete => (vec![exact], Some(Change::Delete)),
             Effect::Read => (vec![exact], None),
-            Effect::Grant(grant) => (vec![], Some(Change::Shift(grant))),
+            Effect::Shift(late) => (vec![], Some(Change::Shift(late))),
         };
         let writes = change.map(|change| Mutation { key: key(row), change, columns: ColumnMask::ALL }).into_iter().collect();
         let schema = SchemaUse { version: self.state.grant().version, ..SchemaUse::default() };
@@ -312,12 +312,13 @@ impl World {
                 (Effect::Add(delta), Some(value)) => Some(value + delta),
                 (Effect::Set(value), _) => Some(value),
                 (Effect::Delete, _) => None,
-                (Effect::Read | Effect::Grant(_), value) => value,
+                (Effect::Shift(late), Some(value)) => Some(value + late.contribution),
+                (Effect::Read | Effect::Shift(_), value) => value,
             };
             match sent.effect {
                 Effect::Set(_) => drop(grants.insert(sent.row, (id, -BOUNDS.lo, BOUNDS.hi))),
                 Effect::Delete => drop(grants.remove(&sent.row)),
-                Effect::Grant(Late { incarnation, down, up, .. }) => {
+                Effect::Shift(Late { incarnation, down, up, .. }) => {
                     let of_row = grants.entry(sent.row).or_insert((incarnation, 0, 0));
                     if of_row.0 != incarnation {
                         return Err(format!("{id} moves tokens of {incarnation} to {}", of_row.0));
@@ -379,8 +380,12 @@ impl World {
                 // row.
                 let incarnation = newest.and(if self.rng.one_in(4) { any } else { newest });
                 if let Some(incarnation) = incarnation {
-                    let id = self.begin(row, Effect::Grant(Late::grant(incarnation, down, up)));
-                    self.prepare(id);
+                    let contribution = if self.rng.one_in(3) { [-1, 1][self.rng.below(2) as usize] } else { 0 };
+                    let id = self.begin(row, Effect::Shift(Late { contribution, ..Late::grant(incarnation, down, up) }));
+                    match self.rng.one_in(2) {
+                        true => self.certify(id)?,
+                        false => self.prepare(id),
+                    }
                 }
             }
             5..7 => {
@@ -403,7 +408,7 @@ impl World {
                 let id = ids[self.rng.below(ids.len() as u64) as usize];
                 if !self.votes.contains_key(&id)
                     && self.state.prepared().all(|p| p.id != id)
-                    && !matches!(self.sent[&id].effect, Effect::Read | Effect::Grant(_))
+                    && !matches!(self.sent[&id].effect, Effect::Read | Effect::Shift(_))
                 {
                     self.certify(id)?;
                 }

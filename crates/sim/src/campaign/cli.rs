@@ -14,7 +14,7 @@ Runs whole clusters in the deterministic simulator and judges what their clients
   --first N        the first of them (default 1)
   --minutes M      begin no run after M minutes
   --jobs N         runs at a time (default 2)
-  --workload NAME  bank, list-append, registers, inserts, queue, foreign, localities, schema-steps, movr,
+  --workload NAME  bank, escrow, list-append, registers, inserts, queue, foreign, localities, schema-steps, movr,
                    multi-region or tpcc
                    (default: drawn)
   --shape RxZ      regions and zones, as in 3x3 (default: drawn)

@@ -13,98 +13,110 @@ insert into quotas values ('acme', 'vm', 3, 1.5), ('acme', 'disk', 50, 0), ('bel
 
 select org, kind, escrow_estimate(used) from quotas order by org, kind;
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-POSITION: 19
+org | kind | escrow_estimate
+acme | disk | 50
+acme | vm | 3
+bell | vm | 7
+(SELECT 3)
 
 select escrow_estimate(used) as used, escrow_estimate(q.net), pg_typeof(escrow_estimate(net)) from quotas q where org = 'acme' and kind = 'vm';
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-POSITION: 8
+used | escrow_estimate | pg_typeof
+3 | 1.50 | numeric
+(SELECT 1)
 
 select kind from quotas where escrow_estimate(used) > 5 and org = 'acme';
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-POSITION: 31
+kind
+disk
+(SELECT 1)
 
 select org, kind from quotas order by escrow_estimate(used) desc limit 2;
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-POSITION: 39
+org | kind
+acme | disk
+bell | vm
+(SELECT 2)
 
 select org, sum(escrow_estimate(used)), max(escrow_estimate(net)) from quotas group by org order by org;
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-POSITION: 17
+org | sum | max
+acme | 53 | 1.50
+bell | 7 | -2.00
+(SELECT 2)
 
 select min(escrow_estimate(used)), max(escrow_estimate(used)), count(*) from quotas;
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-POSITION: 12
+min | max | count
+3 | 50 | 3
+(SELECT 1)
 
 select max(kind) from quotas where escrow_estimate(used) < 40;
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-POSITION: 36
+max
+vm
+(SELECT 1)
 
 select escrow_estimate(used) > 5, count(*) from quotas group by escrow_estimate(used) > 5 order by 1;
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-POSITION: 8
+?column? | count
+f | 1
+t | 2
+(SELECT 2)
 
 select used - escrow_estimate(used) as late from quotas where used <> escrow_estimate(used) + 1 order by org, kind;
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-POSITION: 71
+late
+0
+0
+0
+(SELECT 3)
 
 select q.kind, (select escrow_estimate(q.used) + 1), p.kind from quotas q left join quotas p on p.org = q.org and escrow_estimate(p.used) > escrow_estimate(q.used) order by q.org, q.kind;
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-POSITION: 115
+kind | ?column? | kind
+disk | 51 | ∅
+vm | 4 | disk
+vm | 8 | ∅
+(SELECT 3)
 
 select kind from quotas q where exists (select from quotas p where p.org = q.org and escrow_estimate(p.used) < escrow_estimate(q.used));
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-POSITION: 86
+kind
+disk
+(SELECT 1)
 
 select distinct escrow_estimate(used) from quotas where org = 'acme' or kind = 'vm' order by 1;
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-POSITION: 17
+escrow_estimate
+3
+7
+50
+(SELECT 3)
 
 with known as (select org, escrow_estimate(used) as about from quotas) select * from known where about < 10 order by about;
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-POSITION: 28
+org | about
+acme | 3
+bell | 7
+(SELECT 2)
 
 create view known as select org, kind, escrow_estimate(used) as about from quotas;
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-POSITION: 40
+(CREATE VIEW)
 
 select * from known where org = 'acme' order by about;
 ----
-ERROR 42P01: relation "known" does not exist
-POSITION: 15
+org | kind | about
+acme | vm | 3
+acme | disk | 50
+(SELECT 2)
 
 select * from quotas where kind = 'vm' and escrow_estimate(used) = 3 for update;
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-POSITION: 44
+org | kind | used | net | note
+acme | vm | 3 | 1.50 | ∅
+(SELECT 1)
 
 begin;
 ----
@@ -116,33 +128,37 @@ update quotas set used = used + 4 where org = 'acme' and kind = 'vm';
 
 select escrow_estimate(used), used from quotas where org = 'acme' and kind = 'vm';
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-POSITION: 8
+escrow_estimate | used
+7 | 7
+(SELECT 1)
 
 update quotas set used = 20 where org = 'acme' and kind = 'vm';
 ----
-ERROR 25P02: current transaction is aborted, commands ignored until end of transaction block
+(UPDATE 1)
 
 update quotas set used = used - 1 where org = 'acme' and kind = 'vm';
 ----
-ERROR 25P02: current transaction is aborted, commands ignored until end of transaction block
+(UPDATE 1)
 
 select escrow_estimate(used), used from quotas where org = 'acme' and kind = 'vm';
 ----
-ERROR 25P02: current transaction is aborted, commands ignored until end of transaction block
+escrow_estimate | used
+19 | 19
+(SELECT 1)
 
 delete from quotas where org = 'acme' and kind = 'vm';
 ----
-ERROR 25P02: current transaction is aborted, commands ignored until end of transaction block
+(DELETE 1)
 
 insert into quotas values ('acme', 'vm', 9);
 ----
-ERROR 25P02: current transaction is aborted, commands ignored until end of transaction block
+(INSERT 0 1)
 
 select escrow_estimate(used), used from quotas where org = 'acme' and kind = 'vm';
 ----
-ERROR 25P02: current transaction is aborted, commands ignored until end of transaction block
+escrow_estimate | used
+9 | 9
+(SELECT 1)
 
 rollback;
 ----
@@ -150,73 +166,95 @@ rollback;
 
 update quotas set note = 'little' where escrow_estimate(used) < 10 returning kind, escrow_estimate(used);
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-POSITION: 41
+kind | escrow_estimate
+vm | 3
+vm | 7
+(UPDATE 2)
 
 update quotas set used = used + 1 where org = 'bell' and escrow_estimate(used) < 10;
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-POSITION: 58
+(UPDATE 1)
 
 select * from quotas order by org, kind;
 ----
 org | kind | used | net | note
 acme | disk | 50 | 0.00 | ∅
-acme | vm | 3 | 1.50 | ∅
-bell | vm | 7 | -2.00 | ∅
+acme | vm | 3 | 1.50 | little
+bell | vm | 8 | -2.00 | little
 (SELECT 3)
 
 delete from quotas where escrow_estimate(used) >= 50;
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-POSITION: 26
+(DELETE 1)
 
 select * from quotas order by org, kind;
 ----
 org | kind | used | net | note
-acme | disk | 50 | 0.00 | ∅
-acme | vm | 3 | 1.50 | ∅
-bell | vm | 7 | -2.00 | ∅
-(SELECT 3)
+acme | vm | 3 | 1.50 | little
+bell | vm | 8 | -2.00 | little
+(SELECT 2)
 
 explain select org, escrow_estimate(used) from quotas where org = 'acme' and kind = 'vm';
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-POSITION: 21
+QUERY PLAN
+Escrow Estimates (used), read in this region
+  ->  Point Lookup using quotas_pkey on quotas
+        Index Cond: (org = 'acme') AND (kind = 'vm')
+        Regions: us-east1 (round trips between regions: 0)
+Regions: us-east1
+Predicted Round Trips Between Regions: 0
+(EXPLAIN)
 
 explain select escrow_estimate(used) from quotas where escrow_estimate(net) > 5 and note is null;
 ----
-ERROR 42883: function escrow_estimate(numeric) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-POSITION: 56
+QUERY PLAN
+Escrow Estimates (used, net), read in this region
+  Filter: (escrow_estimate(net) > 5)
+  ->  Seq Scan on quotas
+        Filter: (note IS NULL)
+        Regions: us-east1 (round trips between regions: 0)
+Regions: us-east1
+Predicted Round Trips Between Regions: 0
+(EXPLAIN)
 
 explain select used, escrow_estimate(used) from quotas where used > escrow_estimate(used) and used > 3;
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-POSITION: 69
+QUERY PLAN
+Escrow Estimates (used), read in this region
+  Filter: (quotas.used > escrow_estimate(used))
+  ->  Escrow Numbers (used)
+        Filter: (quotas.used > 3)
+        ->  Seq Scan on quotas
+              Regions: us-east1 (round trips between regions: 0)
+Regions: us-east1
+Predicted Round Trips Between Regions: 0
+(EXPLAIN)
 
 explain update quotas set note = 'x' where escrow_estimate(used) > 5;
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-POSITION: 44
+QUERY PLAN
+Update on quotas
+  ->  Escrow Estimates (used), read in this region
+        Filter: (escrow_estimate(used) > 5)
+        ->  Seq Scan on quotas
+              Locks rows
+              Regions: us-east1 (round trips between regions: 0)
+Regions: us-east1
+Predicted Round Trips Between Regions: 0
+(EXPLAIN)
 
 select proname, prorettype::regtype, provolatile from pg_proc where proname = 'escrow_estimate';
 ----
 proname | prorettype | provolatile
-(SELECT 0)
+escrow_estimate | 2283 | s
+(SELECT 1)
 
 -- session: asia-northeast1 movr
 select escrow_estimate(used) from quotas where org = 'acme' and kind = 'vm';
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-POSITION: 41
+escrow_estimate
+3
+(SELECT 1)
 
 -- session: us-east1 movr
 create table plain (id int8 primary key, n int8);
@@ -229,38 +267,32 @@ insert into plain values (1, 1);
 
 select escrow_estimate(n) from plain;
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+ERROR 42809: column "n" is not an escrow column
 POSITION: 8
 
 select escrow_estimate(used + 1) from quotas;
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+ERROR 42809: the argument of escrow_estimate must be an escrow column
 POSITION: 8
 
 select escrow_estimate(3);
 ----
-ERROR 42883: function escrow_estimate(integer) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+ERROR 42809: the argument of escrow_estimate must be an escrow column
 POSITION: 8
 
 select escrow_estimate(note) from quotas;
 ----
-ERROR 42883: function escrow_estimate(text) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+ERROR 42809: column "note" is not an escrow column
 POSITION: 8
 
 select escrow_estimate(used, net) from quotas;
 ----
-ERROR 42883: function escrow_estimate(bigint, numeric) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+ERROR 42883: function escrow_estimate with 2 arguments does not exist
 POSITION: 8
 
 select escrow_estimate() from quotas;
 ----
-ERROR 42883: function escrow_estimate() does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+ERROR 42883: function escrow_estimate with 0 arguments does not exist
 POSITION: 8
 
 select escrow_estimate(missing) from quotas;
@@ -270,43 +302,39 @@ POSITION: 24
 
 select escrow_estimate(used) from (select used from quotas) q;
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+ERROR 0A000: escrow_estimate of column "used" is not supported here
+HINT: Call it in a query whose FROM names the table itself.
 POSITION: 8
 
 select org, escrow_estimate(used) from quotas group by org;
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-POSITION: 13
+ERROR 42803: column "quotas.used" must appear in the GROUP BY clause or be used in an aggregate function
 
 select * from escrow_estimate(3);
 ----
-ERROR 42883: function escrow_estimate(integer) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+ERROR 42809: the argument of escrow_estimate must be an escrow column
 
 select escrow_estimate(used) over () from quotas;
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+ERROR 42809: escrow_estimate is not an aggregate function
 POSITION: 8
 
 insert into quotas values ('cern', 'vm', 1) returning escrow_estimate(used);
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+ERROR 0A000: escrow_estimate of column "used" is not supported here
+HINT: Call it in a query whose FROM names the table itself.
 POSITION: 55
 
 insert into quotas values ('acme', 'vm', 1) on conflict (org, kind) do update set note = escrow_estimate(quotas.used)::text;
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+ERROR 0A000: escrow_estimate of column "used" is not supported here
+HINT: Call it in a query whose FROM names the table itself.
 POSITION: 90
 
 alter table quotas add check (escrow_estimate(used) < 3);
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+ERROR 0A000: escrow_estimate of column "used" is not supported here
+HINT: Call it in a query whose FROM names the table itself.
 POSITION: 1
 
 create table wrong (id int8 primary key, n int8 not null escrow, m int8 default escrow_estimate(n));
@@ -328,9 +356,8 @@ insert into quotas values (1, 3);
 
 select escrow_estimate(used) from quotas;
 ----
-ERROR 42883: function escrow_estimate(bigint) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
-POSITION: 8
+ERROR 55000: region "us-east1" has no replica of the part of the number that region "europe-west1" has
+HINT: Read the number itself.
 
 select used from quotas;
 ----

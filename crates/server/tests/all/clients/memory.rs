@@ -1,7 +1,7 @@
 //! The in-memory environment of the SQL crate, with faults to order.
 
 use bytes::Bytes;
-use meridian_base::escrow::Free;
+use meridian_base::escrow::{Late, Offer};
 use meridian_base::{
     ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, Result, SchemaVersion, SessionId, Timestamp, TxnId, Write,
 };
@@ -133,14 +133,17 @@ impl Transaction for MemoryTxn {
         assert!(!self.read_only, "a write in a transaction that was begun as read-only");
         self.txn.write(group, write)
     }
-    async fn free(&mut self, group: GroupId, share: &Key) -> Result<Option<Free>> {
+    async fn offer(&mut self, group: GroupId, share: &Key) -> Result<Option<Offer>> {
         self.before_read().await?;
-        self.txn.free(group, share).await
+        self.txn.offer(group, share).await
     }
     fn add(&mut self, group: GroupId, share: Key, delta: i128) -> Result<()> {
         self.txn.add(group, share, delta)
     }
-    fn added(&self, group: GroupId, share: &Key) -> i128 {
+    fn shift(&mut self, group: GroupId, share: Key, late: Late) -> Result<()> {
+        self.txn.shift(group, share, late)
+    }
+    fn added(&self, group: GroupId, share: &Key) -> Late {
         self.txn.added(group, share)
     }
     fn hold(&mut self, group: GroupId, range: KeyRange) -> Result<()> {

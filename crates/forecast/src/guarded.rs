@@ -143,10 +143,10 @@ impl Guarded {
             forecaster: None,
             season,
             patience,
-            past: VecDeque::new(),
+            past: VecDeque::with_capacity(HISTORY_MAX),
             epoch: 0,
             trained: None,
-            errors: VecDeque::new(),
+            errors: VecDeque::with_capacity(season.remembered()),
             open: None,
             said: None,
             failures: 0,
@@ -162,10 +162,7 @@ impl Guarded {
         let error = |said: f64| (said - demand).abs();
         let open = self.open.take();
         self.remember(open.map(|o| Pair { forecaster: error(o.forecaster), random_walk: error(o.random_walk) }));
-        self.past.push_back(demand);
-        if self.past.len() > HISTORY_MAX {
-            self.past.pop_front();
-        }
+        push_bounded(&mut self.past, demand, HISTORY_MAX);
         self.epoch = self.epoch.saturating_add(1);
         self.said = None;
     }
@@ -197,10 +194,7 @@ impl Guarded {
     }
 
     fn remember(&mut self, errors: Option<Pair>) {
-        self.errors.push_back(errors);
-        if self.errors.len() > self.season.remembered() {
-            self.errors.pop_front();
-        }
+        push_bounded(&mut self.errors, errors, self.season.remembered());
     }
 
     /// What is expected of the next epoch. The forecaster is asked once after each epoch; further
@@ -303,6 +297,15 @@ impl Guarded {
         self.failure = why;
         why
     }
+}
+
+/// Puts a value at the end, where the first one goes if there are `max`. The ring never grows beyond
+/// its first capacity.
+fn push_bounded<T>(ring: &mut VecDeque<T>, value: T, max: usize) {
+    if ring.len() >= max {
+        ring.pop_front();
+    }
+    ring.push_back(value);
 }
 
 impl fmt::Debug for Guarded {

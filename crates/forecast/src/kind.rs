@@ -98,8 +98,8 @@ impl fmt::Display for KindError {
             KindError::Unknown(name) => write!(f, "forecaster \"{name}\" does not exist; there are: {}", Kind::names()),
             KindError::NotBuilt(kind) => write!(
                 f,
-                "this program was built without the forecaster \"{kind}\"; to have it, build with \
-                 `--features meridian-forecast/{kind}`, or choose one of: {}",
+                "this program was built without the forecaster \"{kind}\"; build it with `--features {kind}`, or choose \
+                 one of: {}",
                 Kind::names()
             ),
         }
@@ -135,7 +135,7 @@ mod tests {
     fn a_kind_that_was_left_out_says_how_to_have_it() {
         let error = Kind::parse("lstm").expect_err("this build has none");
         assert_eq!(error, KindError::NotBuilt(Kind::Lstm));
-        assert!(error.to_string().contains("--features meridian-forecast/lstm"), "{error}");
+        assert!(error.to_string().contains("--features lstm"), "{error}");
         assert!(!Kind::names().contains("lstm"));
         assert!(Kind::Lstm.forecaster(Season::of(288)).is_none());
     }

@@ -46,7 +46,8 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Room for a thousand busy rows: below 100 MB with the largest forecaster.
+    /// Room for a thousand busy rows: 50 MB with the largest forecaster and epochs of five minutes,
+    /// 100 MB with the shortest epochs.
     fn default() -> Self {
         Self { queue: 256, rows: 1_000, deadline: PATIENCE }
     }

@@ -271,8 +271,8 @@ impl Guarded {
         if said.is_some_and(|s| !s.is_finite()) {
             return Err(self.fail(Fallback::NotFinite));
         }
-        // What is kept has learned something: a training that said nothing is repeated.
-        if was_trained {
+        // What says nothing is trained again: the past has grown then, or is another one.
+        if was_trained || said.is_none() {
             self.trained = said.map(|_| self.epoch);
         }
         self.forecaster = Some(forecaster);

@@ -112,13 +112,17 @@ fn an_answer_that_took_too_long_is_not_used() {
 
 #[test]
 fn one_that_says_nothing_is_trained_until_it_does() {
-    let script = Script::new([Act::SayNothing, Act::SayNothing, Act::Say(8.0)]).with_interval(100);
+    let acts = [Act::SayNothing, Act::SayNothing, Act::Say(8.0), Act::Say(8.0), Act::SayNothing, Act::Say(8.0)];
+    let script = Script::new(acts).with_interval(100);
     let mut row = guarded(&script, 288);
     assert_eq!(after(&mut row, &script, 3.0), by_walk(3.0, Fallback::TooLittleData));
     assert_eq!(after(&mut row, &script, 4.0), by_walk(4.0, Fallback::TooLittleData));
     assert_eq!(after(&mut row, &script, 5.0), by_forecaster(8.0));
     assert_eq!(after(&mut row, &script, 5.0), by_forecaster(8.0));
     assert_eq!(script.trainings(), 3);
+    assert_eq!(after(&mut row, &script, 6.0), by_walk(6.0, Fallback::TooLittleData));
+    assert_eq!(after(&mut row, &script, 7.0), by_forecaster(8.0));
+    assert_eq!(script.trainings(), 4);
 }
 
 #[test]

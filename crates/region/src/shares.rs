@@ -7,15 +7,20 @@
 //! It passes if the *free tokens* cover it: what is applied, less whatever is on its way and takes.
 //! What is on its way and gives counts when it is applied (counterexamples 84 to 86).
 //!
+//! An offer that is out in a round of `majority` is not free (E17): from the certification of its
+//! write on, and until the write that ends it is applied. What a decision takes comes out of it.
+//!
 //! Only shares in use are held. What is not held is read from the store, once nothing in flight
 //! writes it; so forgetting one is always right.
 
 use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::versions::Versions;
+use bytes::Bytes;
 use meridian_base::escrow::{self, Demand, Free, Late, Offer, Share};
 use meridian_base::limits::SHARES_HELD_MAX;
 use meridian_base::record::{Committed, Prepared};
 use meridian_base::{Change, ColumnMask, Key, KeyRange, Mutation, Timestamp, TxnId, Write};
+use meridian_escrow::majority;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
 
@@ -48,6 +53,17 @@ fn gone(share: &Key, id: TxnId) -> Write {
     Write { key: escrow::late_key(share, id), value: None, columns: ColumnMask::ALL }
 }
 
+/// Everything that a site has of a row: its share, late keys and round.
+pub(crate) fn of_site(share: &Key) -> KeyRange {
+    KeyRange::new(share.clone(), escrow::round_key(share).successor())
+}
+
+/// The reverse of [`escrow::round_key`].
+fn share_of_round(round: &Key) -> Key {
+    let bytes = round.as_bytes();
+    escrow::share_key(&bytes[..bytes.len() - 1])
+}
+
 /// One share.
 #[derive(Clone, Debug)]
 struct Held {
@@ -58,6 +74,10 @@ struct Held {
     late: BTreeMap<TxnId, Late>,
     /// Those of them that are not in `applied` yet, as one.
     sum: Late,
+    /// What the site stores of the row's rounds, applied or certified.
+    round: Option<Box<majority::Round>>,
+    /// Tokens that an offer holds, applied or certified.
+    offered: Free,
     /// Of deltas that were certified, since it was last asked for.
     demand: Demand,
     /// The tokens that are forecast to be needed.
@@ -73,17 +93,33 @@ struct Taken {
 }
 
 impl Held {
-    fn new(applied: Share, late: BTreeMap<TxnId, Late>) -> Held {
+    fn new(applied: Share, late: BTreeMap<TxnId, Late>, round: Option<majority::Round>) -> Held {
         let mut held = Held {
             applied,
             newest: applied,
             late,
             sum: Late::delta(applied.incarnation, 0),
+            round: None,
+            offered: Free::default(),
             demand: Demand::default(),
             wanted: Free::default(),
         };
         held.sum_up();
+        if let Some(round) = round {
+            held.apply_round(round);
+        }
         held
+    }
+
+    /// A step in a round is applied, or read.
+    fn apply_round(&mut self, round: majority::Round) {
+        self.offered = self.offer_in(&round).unwrap_or_default();
+        self.round = Some(Box::new(round));
+    }
+
+    /// A round of another incarnation holds nothing.
+    fn offer_in(&self, round: &majority::Round) -> Option<Free> {
+        round.offer.filter(|_| round.incarnation == self.newest.incarnation)
     }
 
     fn counts(&self, id: TxnId, late: &Late) -> bool {
@@ -165,14 +201,18 @@ impl Shares {
         let alone = KeyRange::new(share.clone(), share.successor());
         let found = versions.newest_values(&alone).pop().and_then(|(_, value)| Share::decode(&value));
         if let Some(applied) = found {
-            // Below the floor are tombstones only.
-            let above = KeyRange::new(escrow::late_key(share, applied.floor), escrow::range(share).end);
-            let late = versions.newest_values(&above).into_iter().filter_map(|(key, value)| Late::of(&key, &value));
+            // Below the floor are tombstones only. The round lies behind the late keys.
+            let above = KeyRange::new(escrow::late_key(share, applied.floor), of_site(share).end);
+            let mut values = versions.newest_values(&above);
+            let is_round = values.last().is_some_and(|(key, _)| *key == escrow::round_key(share));
+            let round = if is_round { values.pop().and_then(|(_, value)| majority::Round::decode(&value)) } else { None };
+            let round = round.filter(|_| !self.bugs.has(PlantedBug::EscrowForgetsOffer));
+            let late = values.into_iter().filter_map(|(key, value)| Late::of(&key, &value));
             let late: BTreeMap<TxnId, Late> = late.map(|(_, id, one)| (id, one)).collect();
             if late.len() >= self.fold_from {
                 self.ripe.insert(share.clone());
             }
-            self.held.insert(share.clone(), Held::new(applied, late));
+            self.held.insert(share.clone(), Held::new(applied, late, round));
         }
     }
 
@@ -222,9 +262,18 @@ impl Shares {
         busy.map(|(share, held)| (share.clone(), std::mem::take(&mut held.demand))).collect()
     }
 
-    /// The tokens of a held share that nobody takes yet; `None`: it is not held.
+    /// The tokens of a held share that nobody takes yet, and that no offer holds; `None`: it is not
+    /// held.
     pub fn free(&self, share: &Key) -> Option<Free> {
-        let Free { mut down, mut up } = self.held.get(share)?.free();
+        let held = self.held.get(share)?;
+        let free = self.not_taken(share, held);
+        let offered = if self.bugs.has(PlantedBug::EscrowOfferNotHeld) { Free::default() } else { held.offered };
+        Some(Free { down: free.down - offered.down, up: free.up - offered.up })
+    }
+
+    /// The same, with what an offer holds.
+    fn not_taken(&self, share: &Key, held: &Held) -> Free {
+        let Free { mut down, mut up } = held.free();
         if let Some(taken) = self.taken.get(share).filter(|_| !self.bugs.has(PlantedBug::EscrowIgnoresInFlight)) {
             (down, up) = (down - taken.down, up - taken.up);
         }
@@ -235,7 +284,7 @@ impl Shares {
                 (down - d.min(0), up - u.min(0))
             });
         }
-        Some(Free { down, up })
+        Free { down, up }
     }
 
     /// What the log is to hold of a transaction whose changes have passed [`Shares::covers`] and that
@@ -264,6 +313,11 @@ impl Shares {
                     if let Some(held) = self.held.remove(&mutation.key) {
                         self.forget(&mutation.key);
                         writes.extend(held.late.keys().map(|id| gone(&mutation.key, *id)));
+                        // A number that is set leaves the round: one of another number holds nothing.
+                        if mutation.change == Change::Delete && held.round.is_some() {
+                            let key = escrow::round_key(&mutation.key);
+                            writes.push(Write { key, value: None, columns: ColumnMask::ALL });
+                        }
                     }
                 }
             }
@@ -321,6 +375,12 @@ impl Shares {
                 self.add_late_to(share, id, late);
                 continue;
             }
+            if let Some(round) = write.value.as_ref().and_then(|value| majority::Round::decode(value)) {
+                if let Some(held) = self.held.get_mut(&share_of_round(&write.key)) {
+                    held.apply_round(round);
+                }
+                continue;
+            }
             let Some(held) = self.held.get_mut(&write.key) else { continue };
             match write.value.as_ref().and_then(|value| Share::decode(value)) {
                 Some(share) => held.apply(share),
@@ -349,6 +409,47 @@ impl Shares {
         if held.late.len() >= self.fold_from {
             self.ripe.insert(share);
         }
+    }
+
+    // --- rounds
+
+    /// What a step of the site finds: the incarnation of its share, the tokens that nobody takes,
+    /// those of its own offer included, and the round. `None`: the share is not held.
+    pub fn in_round(&self, share: &Key) -> Option<(TxnId, Free, Option<&majority::Round>)> {
+        let held = self.held.get(share)?;
+        Some((held.newest.incarnation, self.not_taken(share, held), held.round.as_deref()))
+    }
+
+    /// Whether a step's grant is covered, by what its own offer holds and by what is free. It always
+    /// is, unless a message was damaged.
+    pub fn covers_grant(&self, share: &Key, grant: &Late) -> bool {
+        match self.held.get(share) {
+            Some(held) => held.newest.incarnation == grant.incarnation && self.not_taken(share, held).allow(grant),
+            None => Free::default().allow(grant),
+        }
+    }
+
+    /// What the log is to hold of a step, which gets its timestamp now. A grant is in the share's next
+    /// version; the offer that it ends holds what it takes until that is applied.
+    pub fn step(&mut self, share: &Key, write: &majority::Write) -> Vec<Write> {
+        let all = |key: Key, value: Bytes| Write { key, value: Some(value), columns: ColumnMask::ALL };
+        let mut writes = vec![all(escrow::round_key(share), write.round.encode())];
+        let granted = write.granted.map(|granted| granted.grant);
+        match (self.held.get_mut(share), granted) {
+            (Some(held), granted) => {
+                if let Some(offer) = held.offer_in(&write.round) {
+                    held.offered = offer;
+                }
+                held.round = Some(Box::new(write.round.clone()));
+                if let Some(grant) = granted {
+                    held.newest = held.newest.plus(&grant);
+                    writes.push(all(share.clone(), held.newest.encode()));
+                }
+            }
+            (None, Some(grant)) => writes.push(all(share.clone(), Share::empty(grant.incarnation).plus(&grant).encode())),
+            (None, None) => {}
+        }
+        writes
     }
 
     // --- folds
@@ -412,7 +513,9 @@ impl Shares {
             again.sum_up();
             assert_eq!(again.sum, held.sum, "late keys add up");
             let (free, taken) = (held.free(), self.taken.get(share).copied().unwrap_or_default());
-            assert!(free.down >= taken.down && free.up >= taken.up, "E3: {share:?} has {held:?}, of which {taken:?} is taken");
+            let Free { down, up } = held.offered;
+            let is_covered = free.down >= taken.down + down && free.up >= taken.up + up;
+            assert!(is_covered, "E3: {share:?} has {held:?}, of which {taken:?} is taken");
         }
     }
 }

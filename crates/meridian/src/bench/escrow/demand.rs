@@ -65,12 +65,10 @@ impl Demand {
     pub fn new(series: &[Bin], sites: &[Site], load: &Load) -> Demand {
         let mut demand = Demand::default();
         for (n, site) in sites.iter().enumerate() {
-            let at = |bins: i64| (load.start as i64 + bins).rem_euclid(series.len() as i64) as usize;
-            let shift = i64::from(site.shift) * HOUR as i64;
-            let held = (f64::from(series[at(shift - 1)].in_use) * load.scale).floor() as i64;
+            let held = (f64::from(at_site(series, site, load.start, -1).in_use) * load.scale).floor() as i64;
             let mut random = Random::new(load.seed.wrapping_mul(1_000).wrapping_add(n as u64));
-            let bins = (load.time.as_secs_f64() / load.bin.as_secs_f64()).ceil() as i64;
-            let arrivals = arrivals((0..bins).map(|bin| series[at(shift + bin)]), load, &mut random);
+            let bins = (0..bins_of(load.time, load.bin)).map(|bin| at_site(series, site, load.start, bin));
+            let arrivals = arrivals(bins, load, &mut random);
             demand.sites.push(paired(&arrivals, held, &mut random));
             demand.held.push(held);
         }
@@ -81,6 +79,29 @@ impl Demand {
     pub fn in_use(&self) -> i64 {
         self.held.iter().sum()
     }
+}
+
+/// A bin of the series as a site has it. After the series' end it begins again.
+fn at_site(series: &[Bin], site: &Site, start: usize, bin: i64) -> Bin {
+    let at = start as i64 + i64::from(site.shift) * HOUR as i64 + bin;
+    series[at.rem_euclid(series.len() as i64) as usize]
+}
+
+fn bins_of(time: Duration, bin: Duration) -> i64 {
+    (time.as_secs_f64() / bin.as_secs_f64()).ceil() as i64
+}
+
+/// Where to start in the last bins of a series, so that what all sites have in use rises most until
+/// the end of the run: the bound means little where demand falls.
+pub(super) fn rising_start(series: &[Bin], sites: &[Site], last: usize, time: Duration, bin: Duration) -> usize {
+    let bins = bins_of(time, bin);
+    let rise = |start: &usize| -> i64 {
+        let of_site = |site| (0..bins).map(|bin| at_site(series, site, *start, bin).net()).sum::<i64>();
+        sites.iter().map(of_site).sum()
+    };
+    // Of equal ones the first.
+    let starts = series.len().saturating_sub(last)..series.len();
+    starts.rev().max_by_key(rise).unwrap_or(0)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -229,6 +250,20 @@ mod tests {
         let events = &Demand::new(&empty, &sites(1), &LOAD).sites[0];
         assert_eq!(count(events, |w| w == What::Release(Held::Before)), 0);
         assert!(count(events, is_release) <= count(events, |w| w == What::Acquire));
+    }
+
+    #[test]
+    fn a_run_starts_where_demand_rises() {
+        let mut series = flat(1_000);
+        // In the morning of the second site, and not in the part that is looked at.
+        (900..904).for_each(|at| series[at].creations = 12);
+        (100..104).for_each(|at| series[at].creations = 99);
+        let sites = &sites(2)[1..];
+        let start = |last| rising_start(&series, sites, last, LOAD.time, LOAD.bin);
+        assert_eq!(start(300), 900 - 8 * HOUR);
+        assert_eq!(start(1_000), 100 - 8 * HOUR);
+        let all = Demand::new(&series, sites, &Load { start: start(300), ..LOAD });
+        assert_eq!(count(&all.sites[0], |w| w == What::Acquire), 48);
     }
 
     #[test]

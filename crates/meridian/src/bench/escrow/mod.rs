@@ -22,7 +22,7 @@ use super::cluster::{Running, Shape, with_cluster, write};
 use clap::Args as ClapArgs;
 use demand::{Demand, Load};
 use meridian_server::node::base::{Error, Result};
-use modes::{Mode, Store};
+use modes::{Making, Mode, Store};
 use report::Compared;
 use series::{Bin, HOUR};
 use sites::Site;
@@ -30,7 +30,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// The events are those of the series' last hours (§5.1.2), unless told otherwise.
+/// The events are of the series' last hours (§5.1.2), unless told otherwise.
 const LAST_HOURS: usize = 60;
 
 #[derive(ClapArgs)]
@@ -55,9 +55,10 @@ pub struct Args {
     /// in_use, a line every 300 s. Default: one that is made up.
     #[arg(long, value_name = "FILE")]
     series: Option<PathBuf>,
-    /// The hour of the series with which UTC begins. Default: 60 before its end.
+    /// The hour of the series with which UTC begins. Default: where the sites' demand rises most, in
+    /// the last 60.
     #[arg(long, value_name = "HOUR")]
-    start: Option<usize>,
+    start: Option<f64>,
     /// Seconds of each turn.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
@@ -84,6 +85,11 @@ pub struct Args {
     /// TABLE; `{table}` stands for the table's name.
     #[arg(long, value_name = "SQL")]
     prepare: Vec<String>,
+    /// Make databases over all regions with PLACEMENT RESTRICTED, except that of `region`: no replicas
+    /// for stale reads in other regions. The pools of `no-redistribution` and `demarcation` never have
+    /// any, and on one machine they all share its cores and its disk.
+    #[arg(long)]
+    restricted: bool,
     /// All random choices follow from it.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -111,11 +117,13 @@ pub async fn run(args: Args) -> Result<ExitCode> {
 }
 
 impl Args {
-    fn load(&self, series: &[Bin]) -> Load {
+    fn load(&self, series: &[Bin], sites: &[Site]) -> Load {
+        let (time, bin) = (Duration::from_secs(self.seconds.into()), Duration::from_secs_f64(self.compress));
+        let rising = || demand::rising_start(series, sites, LAST_HOURS * HOUR, time, bin);
         Load {
-            start: self.start.map_or_else(|| series.len().saturating_sub(LAST_HOURS * HOUR), |hour| hour * HOUR) % series.len(),
-            time: Duration::from_secs(self.seconds.into()),
-            bin: Duration::from_secs_f64(self.compress),
+            start: self.start.map_or_else(rising, |hour| (hour.max(0.0) * HOUR as f64) as usize % series.len()),
+            time,
+            bin,
             scale: self.scale,
             reads: f64::from(self.reads) / 100.0,
             seed: self.seed,
@@ -124,7 +132,7 @@ impl Args {
 }
 
 async fn bench(args: &Args, series: &[Bin], sites: &[Site], running: &Running) -> Result<ExitCode> {
-    let load = args.load(series);
+    let load = args.load(series, sites);
     let demand = Demand::new(series, sites, &load);
     introduce(args, &load, &demand);
     let bench = Bench { args, running, demand: &demand, time: load.time };
@@ -200,7 +208,8 @@ impl Bench<'_> {
         let mut stores = Vec::new();
         for mode in &self.args.modes {
             let context = self.running.context(self.args.seed);
-            stores.push(Store::create(*mode, limit, &context, &self.args.prepare).await?);
+            let making = Making { extra: &self.args.prepare, is_restricted: self.args.restricted };
+            stores.push(Store::create(*mode, limit, &context, making).await?);
         }
         let target = target.map_or(String::new(), |percent| percent.to_string());
         let prefix = format!("{target},{limit},{},{},", oracle.done, oracle.rejected);

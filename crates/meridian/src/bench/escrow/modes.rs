@@ -94,6 +94,15 @@ pub(super) enum Answer {
     Unknown(Error),
 }
 
+/// How tables are made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Making<'a> {
+    /// SQL for the escrow columns of all sites; `{table}` in it is the table's name.
+    pub extra: &'a [String],
+    /// Databases over all regions keep no replicas for stale reads.
+    pub is_restricted: bool,
+}
+
 /// A mode's tables for one bound.
 pub(super) struct Store {
     pub mode: Mode,
@@ -104,9 +113,8 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Creates databases and the tables in them. `extra` statements are for escrow columns of all
-    /// sites; `{table}` in them is the table's name.
-    pub async fn create(mode: Mode, limit: i64, context: &Context, extra: &[String]) -> Result<Store> {
+    /// Creates databases and the tables in them.
+    pub async fn create(mode: Mode, limit: i64, context: &Context, making: Making<'_>) -> Result<Store> {
         let table = format!("{}_{limit}", mode.name().replace('-', "_"));
         let store = Store { mode, limit, sites: context.connector.regions(), table };
         for (at, site) in store.sites.iter().enumerate().filter(|(at, _)| *at == 0 || mode.kind() == Kind::Pools) {
@@ -119,11 +127,15 @@ impl Store {
                 Kind::Escrow | Kind::Counter => {
                     let goal = if mode == Mode::Region { "REGION" } else { "ZONE" };
                     schema::create_database_surviving(context, &database, goal).await?;
+                    if making.is_restricted && mode != Mode::Region {
+                        let sql = format!("ALTER DATABASE {database} PLACEMENT RESTRICTED");
+                        schema::run(&mut context.session(site, schema::DATABASE_DEFAULT), &sql).await?;
+                    }
                 }
             }
             schema::run(&mut context.session(site, &database), &store.table_sql()).await?;
             if mode.kind() == Kind::Escrow {
-                let extra: Vec<String> = extra.iter().map(|sql| sql.replace("{table}", &store.table)).collect();
+                let extra: Vec<String> = making.extra.iter().map(|sql| sql.replace("{table}", &store.table)).collect();
                 schema::run_all(&mut context.session(site, &database), &extra).await?;
             }
         }

@@ -121,7 +121,8 @@ pub(super) fn turn(mode: Mode, round: u32, turn: &Turn, oracle: &Outcome) -> Str
         "  transactions with round trips to other regions (rounds of redistribution are not counted): {}",
         over_regions(&turn.counted)
     );
-    for (name, count) in turn.counted.iter().filter(|(name, count)| name.starts_with("escrow.") && **count > 0) {
+    let is_told = |name: &str| name.starts_with("escrow.") || name.starts_with("primary.waits.");
+    for (name, count) in turn.counted.iter().filter(|(name, count)| is_told(name) && **count > 0) {
         let _ = writeln!(out, "  {name}: {count}");
     }
     for (code, (count, first)) in &sum.errors {

@@ -20,6 +20,13 @@ pub(super) struct Bin {
     pub in_use: u32,
 }
 
+impl Bin {
+    /// By how much more is in use at its end than at its start.
+    pub fn net(self) -> i64 {
+        i64::from(self.creations) - i64::from(self.deletions)
+    }
+}
+
 /// A random sequence that is the same for a seed, in every version of this program (SplitMix64;
 /// Steele et al., 2014).
 pub(super) struct Random(u64);
@@ -69,7 +76,7 @@ fn parse(text: &str) -> std::result::Result<Vec<Bin>, String> {
         if last_end.is_some_and(|last| last + BIN_SECONDS != end) {
             return Err(format!("line {line} is not {BIN_SECONDS} s after the one before"));
         }
-        if bins.last().is_some_and(|before| i64::from(before.in_use) + net(bin) != i64::from(in_use)) {
+        if bins.last().is_some_and(|before| i64::from(before.in_use) + bin.net() != i64::from(in_use)) {
             return Err(format!("line {line}: what is in use is not the running sum"));
         }
         last_end = Some(end);
@@ -79,10 +86,6 @@ fn parse(text: &str) -> std::result::Result<Vec<Bin>, String> {
         return Err("it is shorter than an hour".to_string());
     }
     Ok(bins)
-}
-
-fn net(bin: Bin) -> i64 {
-    i64::from(bin.creations) - i64::from(bin.deletions)
 }
 
 /// A series with the days and weeks, the level and the lifetimes of a large region: about 220

@@ -92,16 +92,18 @@ fn bins_of(time: Duration, bin: Duration) -> i64 {
 }
 
 /// Where to start in the last bins of a series, so that what all sites have in use rises most until
-/// the end of the run: the bound means little where demand falls.
+/// the end of the run: the bound means little where demand falls. No site comes to the series' end,
+/// behind which demand jumps.
 pub(super) fn rising_start(series: &[Bin], sites: &[Site], last: usize, time: Duration, bin: Duration) -> usize {
     let bins = bins_of(time, bin);
     let rise = |start: &usize| -> i64 {
         let of_site = |site| (0..bins).map(|bin| at_site(series, site, *start, bin).net()).sum::<i64>();
         sites.iter().map(of_site).sum()
     };
+    let ahead = sites.iter().map(|site| site.shift.max(0) as usize * HOUR).max().unwrap_or(0);
+    let end = series.len().saturating_sub(ahead + bins as usize);
     // Of equal ones the first.
-    let starts = series.len().saturating_sub(last)..series.len();
-    starts.rev().max_by_key(rise).unwrap_or(0)
+    (end.saturating_sub(last)..=end).rev().max_by_key(rise).unwrap_or(0)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -255,9 +257,11 @@ mod tests {
     #[test]
     fn a_run_starts_where_demand_rises() {
         let mut series = flat(1_000);
-        // In the morning of the second site, and not in the part that is looked at.
+        // In the morning of the site, long before, and where the series ends.
         (900..904).for_each(|at| series[at].creations = 12);
         (100..104).for_each(|at| series[at].creations = 99);
+        series[999].creations = 13;
+        series[0].creations = 999;
         let sites = &sites(2)[1..];
         let start = |last| rising_start(&series, sites, last, LOAD.time, LOAD.bin);
         assert_eq!(start(300), 900 - 8 * HOUR);

@@ -105,14 +105,16 @@ mod tests {
 
     #[test]
     fn a_tighter_bound_of_a_real_load_rejects_more() {
-        let load =
-            Load { start: 20 * 288, time: Duration::from_secs(60), bin: Duration::from_secs(1), scale: 0.2, reads: 0.0, seed: 1 };
+        let (time, bin) = (Duration::from_secs(24), Duration::from_secs(1));
+        // One site: the days of several cancel each other out.
+        let start = rising_start(&synthetic(), &sites(1), 720, time, bin);
+        let load = Load { start, time, bin, scale: 0.2, reads: 0.0, seed: 1 };
         let demand = Demand::new(&synthetic(), &sites(1), &load);
         let mut last = i64::MAX;
         for share in [0.0, 0.01, 0.05] {
             let limit = limit_for(&demand, share);
             let outcome = run(&demand, limit);
-            assert!(limit < last && limit > demand.in_use(), "{share}: {limit}");
+            assert!(limit < last && limit > demand.in_use(), "{share}: {limit} of {}", demand.in_use());
             assert!(outcome.infeasible() <= share && outcome.peak <= limit);
             assert!(run(&demand, limit - 1).infeasible() > share);
             last = limit;

@@ -173,6 +173,26 @@ fn by_row(versions: &[Version]) -> impl Iterator<Item = &[Version]> {
     versions.chunk_by(|a, b| share_of(a) == share_of(b))
 }
 
+/// A number and its bounds as they were at one moment of the statement. `None`: it is not known, or
+/// there was no row.
+async fn number_now<T: Transaction>(
+    column: &EscrowColumn,
+    share: &Key,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Option<(i128, Bounds)>> {
+    if column.sites.len() < 2 {
+        return Ok(None);
+    }
+    rt.ctx.stay_home(column.sites.iter().copied(), Locking::None)?;
+    let Some(found) = rt.txn.sites_now(&column.sites, share).await? else { return Ok(None) };
+    let mut sum = Sum::default();
+    for (site, versions) in column.sites.iter().zip(&found) {
+        sum.add_site(versions.iter().map(|(key, value)| (key, &value[..])));
+        sum = sum.plus(&rt.txn.added(*site, share));
+    }
+    Ok(sum.value.map(|value| (value, sum.bounds())))
+}
+
 /// Keeps changes of these shares by others away, as far as they wait in queues.
 async fn lock<T: Transaction>(column: &EscrowColumn, shares: &[Key], rt: &mut Runtime<'_, T>) -> Result<()> {
     let locking = Locking::Exclusive(OnLocked::Wait);
@@ -431,6 +451,13 @@ async fn add<T: Transaction>(
         Put::Done => return Ok(true),
         Put::Nowhere { is_there } => is_there,
     };
+    // A number that all the sites had at one moment tells that it would leave its bounds, however
+    // fast it changes.
+    if let Some((number, bounds)) = number_now(column, &share, rt).await?
+        && !bounds.contain(number + delta)
+    {
+        return Err(outside(table, column, bounds, Some(number)));
+    }
     // What no site said is certified: the row is not there, or the number would leave its bounds.
     let Some((number, bounds)) = number(column, &share, false, rt).await? else { return Ok(false) };
     if !bounds.contain(number + delta) {

@@ -161,7 +161,10 @@ async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
             primary(group)?.release_locks(own(owner));
             Ok(Response::Done)
         }
-        Request::Share { group, key } => Ok(Response::Share(primary(group)?.share(&key).await?)),
+        Request::Share { group, key } => {
+            let replica = primary(group)?;
+            Ok(Response::Share { offer: replica.share(&key).await?, now: replica.hybrid_now() })
+        }
         Request::ForgetDrawn { sequence } => {
             gateway.sessions.read().iter().for_each(|sessions| sessions.forget_drawn(sequence));
             Ok(Response::Done)

@@ -382,6 +382,17 @@ pub trait Transaction: Send + 'static {
             Ok(all)
         }
     }
+    /// What each site has of a row at one moment since the statement began, with the transaction's
+    /// own writes, but for deltas. Nothing is certified, nobody waits. `None`: the transaction may go
+    /// on after it has seen that, so it has to read what it will be certified with.
+    fn sites_now(
+        &mut self,
+        sites: &[GroupId],
+        share: &Key,
+    ) -> impl Future<Output = Result<Option<Vec<Vec<(Key, Bytes)>>>>> + Send {
+        let _ = (sites, share);
+        async { Ok(None) }
+    }
     /// Names this transaction among all that ever were.
     fn incarnation(&self) -> TxnId;
     /// Names the descriptors the transaction depends on; it is certified that none of them changed.

@@ -7,7 +7,8 @@ use crate::traffic::Traffic;
 use futures::future::BoxFuture;
 use meridian_server::node::base::limits::MAX_OFFSET_DEFAULT;
 use meridian_server::node::base::{Error, Result};
-use meridian_workload::{Context, WallTimer};
+use meridian_workload::{Context, WallTimer, schema};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,6 +21,8 @@ pub struct Shape {
     pub regions: Vec<String>,
     /// In each region; a node in each, 1 ms apart.
     pub zones: usize,
+    /// Round trips between regions that are not those of the demonstration, as in `a-b=120ms`.
+    pub round_trips: Vec<String>,
     /// By how much nodes assume their clocks to differ at most.
     pub max_offset: Duration,
 }
@@ -27,7 +30,12 @@ pub struct Shape {
 impl Shape {
     /// Of regions with commas between them, and the default bound on clocks.
     pub fn of(regions: &str) -> Shape {
-        Shape { regions: regions.split(',').map(String::from).collect(), zones: 1, max_offset: MAX_OFFSET_DEFAULT }
+        Shape {
+            regions: regions.split(',').map(String::from).collect(),
+            zones: 1,
+            round_trips: Vec::new(),
+            max_offset: MAX_OFFSET_DEFAULT,
+        }
     }
 }
 
@@ -46,7 +54,8 @@ pub async fn with_cluster(
 ) -> Result<ExitCode> {
     let scratch = tempfile::Builder::new().prefix("meridian-bench-").tempdir();
     let scratch = scratch.map_err(|e| Error::fatal(format!("no temporary directory: {e}")))?;
-    let distances = Distances::new(&shape.regions, &[], ZONES_APART).map_err(|why| Error::sql("22023", why))?;
+    let distances = Distances::new(&shape.regions, &shape.round_trips, ZONES_APART);
+    let distances = distances.map_err(|why| Error::sql("22023", why))?;
     let mut running = Running {
         cluster: Cluster::new(shape.max_offset),
         connector: Arc::new(PgConnector::new(Vec::new(), "root", true)),
@@ -90,6 +99,19 @@ impl Running {
         Context::new(self.connector.clone(), Arc::new(WallTimer::start()), seed)
     }
 
+    /// What a node of each region has counted since it began (`SHOW METRICS`), added up.
+    pub async fn metrics(&self, context: &Context) -> Result<BTreeMap<String, u64>> {
+        let mut sums = BTreeMap::new();
+        for region in &self.regions {
+            let rows = context.session(region, schema::DATABASE_DEFAULT).execute("SHOW METRICS").await?;
+            for row in 0..rows.rows.len() {
+                let count = u64::try_from(rows.int(row, 1)?).unwrap_or(0);
+                *sums.entry(rows.text(row, 0)?.to_string()).or_default() += count;
+            }
+        }
+        Ok(sums)
+    }
+
     /// Lets clients work for a time.
     pub async fn work(&self, traffic: &mut Traffic, time: Duration) -> Result<()> {
         tokio::select! {
@@ -98,6 +120,13 @@ impl Running {
             e = self.cluster.failed() => Err(e),
         }
     }
+}
+
+/// Transactions that were committed after waiting for another region, of what [`Running::metrics`]
+/// says.
+pub fn over_regions(counted: &BTreeMap<String, u64>) -> u64 {
+    let waited = |name: &str| name.starts_with("txn.regions.committed.") && !name.ends_with("round_trips_0");
+    counted.iter().filter(|(name, _)| waited(name)).map(|(_, count)| count).sum()
 }
 
 /// Writes what a bench found.

@@ -1,5 +1,5 @@
-//! `meridian demo`: a cluster of several regions in one process, movr on it, and what its clients
-//! see.
+//! `meridian demo`: a cluster of several regions in one process, movr on it (or a quota that all
+//! regions use, [`quota`]), and what its clients see.
 //!
 //! Everything is real but the distances: every node has its own log and store on disk and talks to
 //! the others over sockets on loopback; what crosses regions or zones is held back by its sender
@@ -12,8 +12,10 @@
 
 mod cluster;
 mod distance;
+mod quota;
 
 use crate::client::PgConnector;
+use crate::live::Live;
 use crate::shell::target::Target;
 use crate::shell::{Extra, Shell};
 use crate::start;
@@ -24,6 +26,7 @@ pub use distance::{Distances, REGIONS_DEFAULT, duration};
 use meridian_server::node::base::{Error, Result};
 use meridian_workload::movr::{self, Movr, MovrConfig};
 use meridian_workload::{Context, WallTimer, Workload};
+use parking_lot::Mutex;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -72,6 +75,10 @@ pub struct Args {
     /// Only the cluster and the shell.
     #[arg(long)]
     no_workload: bool,
+    /// In place of movr: a quota, which clients of all regions take from and give back to, and what
+    /// each region has of it.
+    #[arg(long, conflicts_with = "no_workload")]
+    quota: bool,
     /// Clients in each region.
     #[arg(long, default_value_t = 2)]
     clients: u32,
@@ -148,6 +155,9 @@ struct Demo {
     is_typing: Arc<AtomicBool>,
     began: Instant,
     traffic: Option<(Context, Traffic)>,
+    workload: Option<Arc<dyn Workload>>,
+    /// What each region has of the quota.
+    shares: Option<quota::Shares>,
 }
 
 impl Demo {
@@ -158,7 +168,7 @@ impl Demo {
             true if args.work_for.is_some() => Manner::Table,
             true => Manner::Shell,
         };
-        Demo { args, manner, is_typing: Arc::default(), began: Instant::now(), traffic: None }
+        Demo { args, manner, is_typing: Arc::default(), began: Instant::now(), traffic: None, workload: None, shares: None }
     }
 
     /// What the demonstration itself has to say. A script's standard output holds its results and
@@ -198,7 +208,11 @@ impl Demo {
         self.tell(&format!("{}  {} nodes serve, data in {}\n", self.since_start(), cluster.len(), dir.display()));
 
         let addrs = cluster.sql_addrs(&regions);
-        let database = if self.args.no_workload { "defaultdb" } else { movr::DATABASE };
+        let database = match (self.args.no_workload, self.args.quota) {
+            (true, _) => "defaultdb",
+            (false, true) => quota::DATABASE,
+            (false, false) => movr::DATABASE,
+        };
         let connector = Arc::new(PgConnector::new(addrs.clone(), "root", true));
         tokio::select! {
             ended = self.work(connector, &addrs, database) => ended,
@@ -234,6 +248,9 @@ impl Demo {
         if !self.args.no_workload {
             self.load(connector).await?;
         }
+        if self.args.quota {
+            self.shares = Some(quota::Shares::watch(addrs));
+        }
         self.tell(&urls(addrs, database));
         let deadline = self.args.work_for.map(|time| Instant::now() + time);
         match self.manner {
@@ -252,14 +269,20 @@ impl Demo {
         self.judge().await
     }
 
-    /// Creates movr's tables, loads them, and starts its clients.
+    fn workload(&self) -> Arc<dyn Workload> {
+        match self.args.quota {
+            true => Arc::new(quota::workload(self.args.think_time)),
+            false => Arc::new(Movr::new(MovrConfig { think_time: self.args.think_time, ..MovrConfig::default() })),
+        }
+    }
+
+    /// Creates the workload's tables, loads them, and starts its clients.
     async fn load(&mut self, connector: Arc<PgConnector>) -> Result<()> {
-        let config = MovrConfig { think_time: self.args.think_time, ..MovrConfig::default() };
-        let workload: Arc<dyn Workload> = Arc::new(Movr::new(config));
+        let workload = self.workload();
         let timer = Arc::new(WallTimer::start());
         let loading = Context::new(connector.clone(), timer.clone(), LOAD_SEED);
         let is_redrawing = self.is_redrawing();
-        self.tell(&format!("{}  creating movr's tables in every region\n", self.since_start()));
+        self.tell(&format!("{}  creating {}'s tables in every region\n", self.since_start(), workload.name()));
         let progress = |p: meridian_workload::Progress| {
             if is_redrawing {
                 say_part!("\r         loading {} of {} rows", p.rows_done, p.rows_total);
@@ -272,6 +295,7 @@ impl Demo {
         let working = Context::new(connector, timer, RandomState::new().hash_one(std::process::id()));
         let traffic = Traffic::start(&workload, &working, self.args.clients);
         self.traffic = Some((working, traffic));
+        self.workload = Some(workload);
         Ok(())
     }
 
@@ -299,8 +323,8 @@ impl Demo {
         while !live.lock().has_all_regions() && Instant::now() < patience {
             self.rest_until(Instant::now() + Duration::from_millis(50)).await?;
         }
-        self.tell(&live.lock().table());
-        self.tell("\\movr shows this table again.\n\n");
+        self.tell(&self.table(&live));
+        self.tell(&format!("\\{} shows this table again.\n\n", self.name()));
         Ok(())
     }
 
@@ -316,16 +340,24 @@ impl Demo {
         Ok(())
     }
 
+    fn name(&self) -> &'static str {
+        if self.args.quota { "quota" } else { "movr" }
+    }
+
+    fn table(&self, live: &Mutex<Live>) -> String {
+        live.lock().table() + &self.shares.as_ref().map_or(String::new(), quota::Shares::text)
+    }
+
     /// Prints the table over the one before; how many lines it has.
     fn draw(&self, drawn: usize) -> usize {
         let Some((_, traffic)) = &self.traffic else { return 0 };
         let live = traffic.live();
-        let live = live.lock();
         if !self.is_redrawing() {
-            self.tell(&live.lines());
+            let shares = self.shares.as_ref().map_or(String::new(), quota::Shares::text);
+            self.tell(&(live.lock().lines() + &shares));
             return 0;
         }
-        let table = live.table();
+        let table = self.table(&live);
         self.tell(&format!("{}{table}", erase(drawn)));
         table.lines().count()
     }
@@ -334,8 +366,9 @@ impl Demo {
     async fn shell(&mut self, addr: &str, database: &str) -> Result<u8> {
         let target = Target::parse(&format!("postgresql://root@{addr}/{database}"))?;
         let extras = self.traffic.iter().map(|(_, traffic)| {
-            let live = traffic.live();
-            Extra { name: "movr", help: "what movr's clients see", run: Box::new(move || live.lock().table()) }
+            let (live, shares) = (traffic.live(), self.shares.clone());
+            let table = move || live.lock().table() + &shares.as_ref().map_or(String::new(), quota::Shares::text);
+            Extra { name: self.name(), help: "what the clients see", run: Box::new(table) }
         });
         let shell = Shell::connect(target, extras.collect()).await?;
         self.is_typing.store(self.manner == Manner::Shell, Ordering::Release);
@@ -356,11 +389,13 @@ impl Demo {
         let live = traffic.live();
         traffic.stop().await?;
         self.tell(&format!("\n{}", live.lock().summary()));
-        let verdict = Movr::new(MovrConfig::default()).check(&context).await?;
+        let Some(workload) = self.workload.take() else { return Ok(0) };
+        let verdict = workload.check(&context).await?;
         for violation in &verdict.violations {
             self.tell(&format!("VIOLATED: {violation}\n"));
         }
-        self.tell(&format!("\nchecked {} facts about movr's rows: {} violated\n", verdict.examined, verdict.violations.len()));
+        let (name, violated) = (workload.name(), verdict.violations.len());
+        self.tell(&format!("\nchecked {} facts about {name}'s rows: {violated} violated\n", verdict.examined));
         Ok(u8::from(!verdict.is_ok()))
     }
 

@@ -86,3 +86,22 @@ fn rows_of_ones_own_region_take_no_round_trip_and_others_come_home() {
     }
     assert!(!said.contains("MISSED"), "{said}");
 }
+
+#[test]
+fn an_escrow_column_and_all_that_it_is_compared_with_end_with_the_right_number() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let csv = dir.path().join("escrow.csv");
+    let mut command = meridian();
+    command.args(["bench", "escrow", "--seconds", "3", "--compress", "3", "--scale", "0.05", "--connections", "4", "--csv"]);
+    let said = ran(command.arg(&csv));
+    assert!(said.contains("what acknowledged changes add up to: yes") && said.contains("made up"), "{said}");
+    let figures = std::fs::read_to_string(&csv).expect("written");
+    for mode in ["escrow", "unbounded", "no-redistribution", "demarcation", "zone", "region"] {
+        let line = figures.lines().map(|line| line.split(',').collect::<Vec<_>>()).find(|f| f[4] == mode && f[6] == "all");
+        let line = line.unwrap_or_else(|| panic!("no line of {mode}:\n{said}"));
+        assert!(line[10].parse::<u64>().is_ok_and(|in_time| in_time > 0), "{mode} did nothing:\n{said}");
+    }
+    let mut refused = meridian();
+    let output = refused.args(["bench", "escrow", "--mode", "demarcation", "--reads", "50"]).output().expect("it runs");
+    assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("--reads"));
+}

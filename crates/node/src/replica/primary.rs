@@ -500,6 +500,11 @@ impl Replica {
         Ok(offer)
     }
 
+    /// What the clock of this node shows: this primary has acknowledged nothing above it.
+    pub fn hybrid_now(&self) -> Timestamp {
+        self.clock.now(self.physical())
+    }
+
     /// What deltas needed of each share that is in use, since this was last asked for; nothing where
     /// this is not the primary.
     pub fn take_demands(&self) -> Vec<(Key, Demand)> {

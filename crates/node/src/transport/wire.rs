@@ -422,8 +422,12 @@ pub enum Response {
     /// What a transaction that was in doubt has ended as.
     Ended(Said),
     Versions(ClusterVersions),
-    /// `None`: the site has no share of the row.
-    Share(Option<Offer>),
+    Share {
+        /// `None`: the site has no share of the row.
+        offer: Option<Offer>,
+        /// Everything that the site has acknowledged is at or below it.
+        now: Timestamp,
+    },
 }
 
 /// What `meridian node status` says of versions.

@@ -95,7 +95,8 @@ fn an_estimate_sends_nothing_to_other_regions() {
     let shown = "[SHOW ESCROW FOR TABLE quotas FOR ROW (1)]";
     let parts = |past: &str| format!("SELECT region, part FROM {shown} {past} WHERE part IS NOT NULL ORDER BY region");
     for past in ["", "AS OF SYSTEM TIME '-5s'"] {
-        assert_eq!(c.sql(ASIA, "d", &parts(past)), [[EU, "4"], [US, "3"]], "{past}");
+        // The round that brought tokens to Europe left some in Asia.
+        assert_eq!(c.sql(ASIA, "d", &parts(past)), [[ASIA, "0"], [EU, "4"], [US, "3"]], "{past}");
     }
     let whole = "SHOW ESCROW FOR TABLE quotas AS OF SYSTEM TIME '-5s'";
     assert_eq!(c.sql(ASIA, "d", whole).len(), 6);

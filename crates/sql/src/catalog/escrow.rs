@@ -1,7 +1,8 @@
 //! Escrow columns in a table's descriptor (design: escrow).
 
+use super::expression::{Facts, parse_expression, resolve_columns};
 use super::lookup::TableRef;
-use super::{Catalog, Table};
+use super::{Catalog, Check, Table};
 use crate::types::numeric::Numeric;
 use crate::types::{Datum, Type};
 use meridian_base::escrow::{self, Bounds};
@@ -12,7 +13,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// A column whose number is kept in shares, one in each of its sites. Rows store `NULL` in it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EscrowColumn {
     pub ordinal: u32,
     /// The number of its index ([`escrow::index_id`]): no other index has it.
@@ -37,6 +38,18 @@ pub struct EscrowColumn {
     /// `None`: [`EPOCH`].
     #[serde(default)]
     pub epoch: Option<Duration>,
+    /// While its bounds change: what they were. Numbers stay within both.
+    #[serde(default)]
+    pub before: Option<Before>,
+}
+
+/// The bounds that a column had, and the constraints that said so.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Before {
+    pub lo: i128,
+    pub hi: i128,
+    pub limits: Vec<Limit>,
+    pub checks: Vec<Check>,
 }
 
 /// How long an epoch is where a column does not say it.
@@ -55,11 +68,13 @@ pub struct Limit {
 impl EscrowColumn {
     /// The bounds of all rows.
     pub fn bounds(&self) -> Bounds {
-        Bounds { lo: self.lo, hi: self.hi }
+        let bounds = Bounds { lo: self.lo, hi: self.hi };
+        self.before.as_ref().map_or(bounds, |b| Bounds { lo: self.lo.max(b.lo), hi: self.hi.min(b.hi) })
     }
     /// The bounds of one row; `ty` is the column's. 22003 if a limit is beyond what can be counted.
     pub fn bounds_of(&self, row: &[Datum], ty: &Type) -> Result<Bounds> {
-        self.limits.iter().try_fold(self.bounds(), |Bounds { lo, hi }, limit| {
+        let before = self.before.iter().flat_map(|b| &b.limits);
+        self.limits.iter().chain(before).try_fold(self.bounds(), |Bounds { lo, hi }, limit| {
             Ok(match (scaled(&row[limit.ordinal as usize], ty)?, limit.is_upper) {
                 (Some(n), true) => Bounds { lo, hi: hi.min(n) },
                 (Some(n), false) => Bounds { lo: lo.max(n), hi },
@@ -109,6 +124,12 @@ impl Table {
     pub fn escrow_column(&self, ordinal: u32) -> Option<&EscrowColumn> {
         self.escrow.iter().find(|e| e.ordinal == ordinal)
     }
+}
+
+/// Whether an expression over a table's rows uses a column.
+pub fn uses_column(table: &Table, expression: &str, ordinal: u32) -> Result<bool> {
+    let facts = Facts::of(&parse_expression(expression)?);
+    Ok(resolve_columns(&facts, &table.columns, &table.name)?.contains(&ordinal))
 }
 
 /// The least and the greatest number of a type; `None`: it cannot be an escrow column's.

@@ -79,6 +79,12 @@ pub enum Job {
     /// Reserves ids, from the first one up to and without the second: a transaction block has
     /// written rows under them, and will commit the tables or not at all.
     Hold { first: u32, end: u32 },
+    /// Takes the tokens of each number to bounds that are those of before and the new ones, both; then
+    /// the new ones hold alone. Fails with 23514 if a number is outside, and takes the bounds back.
+    LowerBounds { table: DescriptorId, index: u32 },
+    /// Takes the tokens of each number to the bounds of its column. Where an earlier task failed, or
+    /// this one is cancelled, it does the same.
+    RaiseBounds { table: DescriptorId, index: u32 },
 }
 
 impl Job {
@@ -107,6 +113,8 @@ impl Job {
             Job::ShowColumns { table, .. } => format!("showing new columns of {}", name(table)),
             Job::KeepColumns { table, .. } => format!("keeping new columns of {}", name(table)),
             Job::RemoveGroups { groups } => format!("removing {}", listed(groups)),
+            Job::LowerBounds { table, .. } => format!("narrowing the bounds of numbers of {}", name(table)),
+            Job::RaiseBounds { table, .. } => format!("widening the bounds of numbers of {}", name(table)),
             Job::Hold { .. } => "holding the new tables of an open transaction".to_string(),
         }
     }

@@ -5,9 +5,10 @@
 
 use super::Deriver;
 use super::alter::named_column;
-use crate::catalog::escrow::{EPOCHS, Limit, can_limit, limits, scaled};
+use crate::catalog::escrow::{Before, EPOCHS, Limit, can_limit, limits, scaled, uses_column};
 use crate::catalog::expression::{Facts, parse_expression, resolve_columns};
-use crate::catalog::{Column, Database, EscrowColumn, Homes, Table};
+use crate::catalog::job::Job;
+use crate::catalog::{Catalog, Check, Column, Database, EscrowColumn, Homes, Table};
 use crate::types::datetime::interval;
 use crate::types::numeric::Numeric;
 use crate::types::{Datum, Type};
@@ -35,6 +36,7 @@ pub(super) fn declared(ordinal: u32) -> EscrowColumn {
         closing: Vec::new(),
         forecaster: None,
         epoch: None,
+        before: None,
     }
 }
 
@@ -146,7 +148,7 @@ pub(super) fn check(table: &Table) -> Result<()> {
         {
             return refuse(&format!("cannot be in index \"{}\"", index.name));
         }
-        let uses = |text: &str| Ok::<_, Error>(used(table, &parse_expression(text)?)?.contains(&ordinal));
+        let uses = |text: &str| uses_column(table, text, ordinal);
         for index in &table.indexes {
             if index.predicate.as_deref().map(uses).transpose()? == Some(true) {
                 return refuse(&format!("cannot be in the predicate of index \"{}\"", index.name));
@@ -160,7 +162,7 @@ pub(super) fn check(table: &Table) -> Result<()> {
         if table.foreign_keys.iter().any(|f| f.columns.contains(&ordinal)) {
             return refuse("cannot be in a foreign key");
         }
-        if said(table, ordinal)? != (Said { bounds: column.bounds(), limits: column.limits.clone() }) {
+        if said(table, ordinal)? != told(column) {
             return refuse("keeps its bounds and its type");
         }
         if table.moving.is_some() {
@@ -175,6 +177,56 @@ pub(super) fn check(table: &Table) -> Result<()> {
 
 fn used(table: &Table, expression: &Expr) -> Result<Vec<u32>> {
     Ok(resolve_columns(&Facts::of(expression), &table.columns, &table.name)?.into_iter().collect())
+}
+
+/// Has a table's escrow columns follow their checks, as a statement on it leaves them: the bounds of
+/// each row are moved by jobs. `base`: the tables before it; `begun`: what its transaction block
+/// will do.
+pub(super) fn follow_checks(table: &mut Table, base: &Catalog, begun: &[Job], jobs: &mut Vec<Job>) -> Result<()> {
+    let Some(old) = base.table_by_id(table.id) else { return Ok(()) };
+    for at in 0..table.escrow.len() {
+        let (ordinal, index) = (table.escrow[at].ordinal, table.escrow[at].index);
+        // One of another type is refused.
+        if index == 0 || old.columns[ordinal as usize].ty != table.columns[ordinal as usize].ty {
+            continue;
+        }
+        let moved = [Job::LowerBounds { table: table.id, index }, Job::RaiseBounds { table: table.id, index }];
+        let uses = |check: &Check| uses_column(table, &check.expression, ordinal);
+        let of_column: Vec<bool> = table.checks.iter().map(uses).collect::<Result<_>>()?;
+        for (check, _) in table.checks.iter_mut().zip(of_column).filter(|(_, is_its)| *is_its) {
+            // Rows are looked at when their tokens are moved.
+            let looks = |job: &Job| matches!(job, Job::ValidateCheck { check: of, keep: false, .. } if *of == check.id);
+            if jobs.iter().any(looks) {
+                jobs.retain(|job| !looks(job));
+                check.validated = true;
+            }
+        }
+        let said = said(table, ordinal)?;
+        if said == told(&table.escrow[at]) {
+            continue;
+        }
+        if table.escrow[at].before.is_some() && !begun.contains(&moved[0]) {
+            let message = format!("the bounds of column \"{}\" are being changed", table.columns[ordinal as usize].name);
+            return Err(Error::sql("55006", message).table(&table.name).hint("SHOW JOBS shows the statement that does it."));
+        }
+        let mut checks = Vec::new();
+        for check in &old.checks {
+            if uses_column(&old, &check.expression, ordinal)? {
+                checks.push(check.clone());
+            }
+        }
+        let column = &mut table.escrow[at];
+        let before = Before { lo: column.lo, hi: column.hi, limits: column.limits.clone(), checks };
+        column.before.get_or_insert(before);
+        (column.lo, column.hi, column.limits) = (said.bounds.lo, said.bounds.hi, said.limits);
+        jobs.extend(moved);
+    }
+    Ok(())
+}
+
+/// What a column's check said when its bounds were last set.
+fn told(column: &EscrowColumn) -> Said {
+    Said { bounds: Bounds { lo: column.lo, hi: column.hi }, limits: column.limits.clone() }
 }
 
 /// What a column's check says.

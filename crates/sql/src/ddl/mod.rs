@@ -173,8 +173,11 @@ pub fn derive(statement: &Statement, catalog: &Catalog, context: &DdlContext) ->
         }
         _ => return Err(Error::internal("not a schema change")),
     };
-    for descriptor in &d.change.put {
+    for descriptor in &mut d.change.put {
         if let Descriptor::Table(table) = descriptor {
+            if !context.private.contains(&table.id) && !d.private.contains(&table.id) {
+                escrow::follow_checks(table, catalog, context.jobs, &mut d.jobs)?;
+            }
             escrow::check(table)?;
         }
     }

@@ -106,11 +106,7 @@ async fn sums<T: Transaction>(
     rt: &mut Runtime<'_, T>,
 ) -> Result<BTreeMap<Key, (i128, Bounds)>> {
     if to_write {
-        let locking = Locking::Exclusive(OnLocked::Wait);
-        rt.ctx.stay_home(column.sites.iter().copied(), locking)?;
-        for site in &column.sites {
-            rt.txn.get_many(*site, shares, ColumnMask::ALL, locking).await?;
-        }
+        lock(column, shares, rt).await?;
     }
     let mut sums: BTreeMap<Key, Sum> = BTreeMap::new();
     for range in ranges(shares, is_dense) {
@@ -175,6 +171,36 @@ fn share_of((key, value): &Version) -> Key {
 /// A site's versions, those of each row together.
 fn by_row(versions: &[Version]) -> impl Iterator<Item = &[Version]> {
     versions.chunk_by(|a, b| share_of(a) == share_of(b))
+}
+
+/// A number and its bounds as they were at one moment of the statement. `None`: it is not known, or
+/// there was no row.
+async fn number_now<T: Transaction>(
+    column: &EscrowColumn,
+    share: &Key,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Option<(i128, Bounds)>> {
+    if column.sites.len() < 2 {
+        return Ok(None);
+    }
+    rt.ctx.stay_home(column.sites.iter().copied(), Locking::None)?;
+    let Some(found) = rt.txn.sites_now(&column.sites, share).await? else { return Ok(None) };
+    let mut sum = Sum::default();
+    for (site, versions) in column.sites.iter().zip(&found) {
+        sum.add_site(versions.iter().map(|(key, value)| (key, &value[..])));
+        sum = sum.plus(&rt.txn.added(*site, share));
+    }
+    Ok(sum.value.map(|value| (value, sum.bounds())))
+}
+
+/// Keeps changes of these shares by others away, as far as they wait in queues.
+async fn lock<T: Transaction>(column: &EscrowColumn, shares: &[Key], rt: &mut Runtime<'_, T>) -> Result<()> {
+    let locking = Locking::Exclusive(OnLocked::Wait);
+    rt.ctx.stay_home(column.sites.iter().copied(), locking)?;
+    for site in &column.sites {
+        rt.txn.get_many(*site, shares, ColumnMask::ALL, locking).await?;
+    }
+    Ok(())
 }
 
 /// The exact number of one row, with its bounds; `None`: no site has a share of it.
@@ -425,6 +451,13 @@ async fn add<T: Transaction>(
         Put::Done => return Ok(true),
         Put::Nowhere { is_there } => is_there,
     };
+    // A number that all the sites had at one moment tells that it would leave its bounds, however
+    // fast it changes.
+    if let Some((number, bounds)) = number_now(column, &share, rt).await?
+        && !bounds.contain(number + delta)
+    {
+        return Err(outside(table, column, bounds, Some(number)));
+    }
     // What no site said is certified: the row is not there, or the number would leave its bounds.
     let Some((number, bounds)) = number(column, &share, false, rt).await? else { return Ok(false) };
     if !bounds.contain(number + delta) {
@@ -456,6 +489,50 @@ async fn rebound<T: Transaction>(
         Some((number, _)) if !after.contain(number) => Err(outside(table, column, after, None)),
         Some(_) => Err(short(table, column, is_there)),
     }
+}
+
+/// Takes the tokens of rows to their bounds, whatever they were before.
+pub(super) async fn settle<T: Transaction>(
+    table: &TablePlan,
+    index: u32,
+    rows: &[Vec<Datum>],
+    to_write: bool,
+    rt: &mut Runtime<'_, T>,
+) -> Result<()> {
+    let Some(column) = table.table.escrow.iter().find(|c| c.index == index) else { return Ok(()) };
+    let shares: Vec<Key> = rows.iter().map(|row| Ok(column.share_key(&table.primary_key(row)?))).collect::<Result<_>>()?;
+    if to_write {
+        lock(column, &shares, rt).await?;
+    }
+    let found = shares::sites(column, &shares, true, rt).await?;
+    for (row, share) in rows.iter().zip(&shares) {
+        rt.pause().await?;
+        let sites = found.get(share).ok_or_else(|| without_share(&table.table))?;
+        let sum = |of: fn(&Share) -> i128| sites.values().map(of).sum::<i128>();
+        let (number, is) = (sum(|s| s.contribution), Bounds { lo: -sum(|s| s.down), hi: sum(|s| s.up) });
+        let target = row_bounds(table, column, row)?;
+        if is == target {
+            continue;
+        }
+        if !target.contain(number) {
+            return Err(outside(table, column, target, None));
+        }
+        // What is given goes to the first site; what is taken is taken where it is.
+        let (mut down, mut up) = Late::rebound(TxnId::default(), is, target).takes();
+        let first = column.first_site(table.group_of(row)?);
+        let order = std::iter::once(first).chain(column.sites.iter().copied().filter(|site| *site != first));
+        for (site, of) in order.filter_map(|site| Some((site, sites.get(&site)?))) {
+            let free = of.free();
+            let takes = (down.min(free.down.max(0)), up.min(free.up.max(0)));
+            (down, up) = (down - takes.0, up - takes.1);
+            let late = Late::grant(of.incarnation, -takes.0, -takes.1);
+            if late.has_grants() {
+                rt.ctx.write_at_home(site)?;
+                rt.txn.shift(site, share.clone(), late)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// 40001: the tokens that are needed are somewhere else, or on their way.

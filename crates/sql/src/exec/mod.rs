@@ -230,6 +230,21 @@ pub(crate) async fn fill_rows<T: Transaction>(
     Ok(())
 }
 
+/// Takes the tokens of rows to the bounds of an escrow column, named by its index. `to_write`: others
+/// wait.
+pub(crate) async fn settle_rows<T: Transaction>(
+    plan: &TablePlan,
+    index: u32,
+    rows: &[Vec<Datum>],
+    to_write: bool,
+    txn: &mut T,
+    ctx: &ExecContext<'_>,
+) -> Result<()> {
+    let mut shared = Shared::default();
+    let mut rt = Runtime { txn, ctx, params: &[], shared: &mut shared };
+    escrow::settle(plan, index, rows, to_write, &mut rt).await
+}
+
 /// A statement being run: a portal or a cursor holds one and fetches from it.
 pub struct Execution {
     prepared: Arc<Prepared>,

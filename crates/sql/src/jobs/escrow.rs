@@ -1,10 +1,17 @@
-//! Taking shares of escrow columns away from sites that close (design: escrow, «Sites»).
+//! Work on the shares of all rows: taking them away from sites that close, and moving their tokens
+//! when bounds change (design: escrow, «Sites», E13).
 
+use super::backfill::{after, bind, primary_ranges};
+use super::fill::JobSystem;
 use super::progress::{Page, Part, Size, work_through};
-use super::{JobContext, options};
-use crate::catalog::job;
+use super::{FREE_ATTEMPTS, JobContext, options};
+use crate::catalog::escrow::uses_column;
 use crate::catalog::lookup::TableRef;
+use crate::catalog::{Check, EscrowColumn, Table, job};
 use crate::env::{Environment, Locking, Scan, Transaction};
+use crate::exec::{ExecContext, ExecOptions, Interrupt, MEMORY_BYTES_MAX, settle_rows};
+use crate::shared::SessionSequences;
+use crate::types::Datum;
 use bytes::Bytes;
 use meridian_base::escrow::{Late, Share};
 use meridian_base::{ColumnMask, DescriptorId, Key, Result, Write};
@@ -17,6 +24,75 @@ pub(super) async fn leave<E: Environment>(env: &E, table: &TableRef, context: &J
         work_through(env, parts, context, |part, size| page(env, table.id, column.index, part, size, context)).await?;
     }
     Ok(())
+}
+
+/// Takes the tokens of all rows of a column to its bounds. 23514 if a number is outside of them.
+pub(super) async fn settle<E: Environment>(env: &E, table: DescriptorId, index: u32, context: &JobContext) -> Result<()> {
+    let Some(source) = env.catalog().table_by_id(table).filter(|t| column(t, index).is_some()) else { return Ok(()) };
+    let sequences = SessionSequences::new(env.clone(), context.session, context.shared.clone());
+    let page = |part, size| settle_page(env, &source, index, part, size, &sequences, context);
+    work_through(env, primary_ranges(&source), context, page).await
+}
+
+fn column(table: &Table, index: u32) -> Option<&EscrowColumn> {
+    table.escrow.iter().find(|c| c.index == index)
+}
+
+/// The new bounds hold alone.
+pub(super) fn hold_alone(table: &mut Table, index: u32) {
+    table.escrow.iter_mut().filter(|c| c.index == index).for_each(|c| c.before = None);
+}
+
+/// The bounds of before hold again, and their constraints, if they have not been given up.
+pub(super) fn take_back(table: &mut Table, index: u32) {
+    let Some(at) = table.escrow.iter().position(|c| c.index == index) else { return };
+    let Some(before) = table.escrow[at].before.take() else { return };
+    let ordinal = table.escrow[at].ordinal;
+    (table.escrow[at].lo, table.escrow[at].hi, table.escrow[at].limits) = (before.lo, before.hi, before.limits);
+    // A constraint whose text cannot be read any more is not one of these.
+    let is_its = |c: &Check| uses_column(table, &c.expression, ordinal).unwrap_or(false);
+    let new: Vec<DescriptorId> = table.checks.iter().filter(|c| is_its(c)).map(|c| c.id).collect();
+    table.checks.retain(|c| !new.contains(&c.id));
+    table.checks.extend(before.checks);
+}
+
+/// Settles one page of rows, in one transaction.
+async fn settle_page<'e, E: Environment>(
+    env: &'e E,
+    source: &Table,
+    index: u32,
+    (group, range): Part,
+    Size { batch, attempt }: Size,
+    sequences: &SessionSequences<E>,
+    context: &JobContext,
+) -> Result<Page<'e>> {
+    let catalog = env.catalog();
+    if let Some((id, state)) = context.job {
+        job::mine(&catalog, id, env.locality().node, state)?;
+    }
+    // Rows of a table that was emptied since are written with the new bounds.
+    let has_rows = |t: &Table| t.groups().any(|g| g == group) && t.primary().id == source.primary().id;
+    let Some(plan) = bind(env, source.id, context)?.filter(|p| has_rows(p.table()) && column(p.table(), index).is_some()) else {
+        return Ok(Page::empty());
+    };
+    let mut txn = env.begin(options(&catalog, context.session, false, attempt));
+    txn.uses(&[source.id]);
+    let scan = Scan { range, columns: ColumnMask::ALL, reverse: false, limit: Some(batch), locking: Locking::None };
+    let found = txn.scan(group, scan.clone()).await?;
+    let rows: Vec<Vec<Datum>> = found.rows.iter().map(|(_, bytes)| plan.decode_row(bytes.clone())).collect::<Result<_>>()?;
+    let (interrupt, system) = (Interrupt::default(), JobSystem { env, catalog: &catalog, names: &context.names });
+    let exec = ExecContext {
+        eval: &context.eval,
+        catalog: &catalog,
+        interrupt: &interrupt,
+        sequences,
+        system: &system,
+        memory_bytes_max: MEMORY_BYTES_MAX,
+        options: ExecOptions::default(),
+    };
+    settle_rows(&plan, index, &rows, attempt >= FREE_ATTEMPTS, &mut txn, &exec).await?;
+    let rest = found.rest.or_else(|| after(&scan.range, &found.rows, batch));
+    Ok(Page::of(txn, found.rows.len(), rest))
 }
 
 /// Moves one page of shares, in one transaction.
@@ -33,7 +109,7 @@ async fn page<'e, E: Environment>(
         job::mine(&catalog, id, env.locality().node, state)?;
     }
     let Some(of) = catalog.table_by_id(table) else { return Ok(Page::empty()) };
-    let Some(to) = of.escrow.iter().find(|c| c.index == index).and_then(|c| c.open_sites().next()) else {
+    let Some(to) = column(&of, index).and_then(|c| c.open_sites().next()) else {
         return Ok(Page::empty());
     };
     let mut txn = env.begin(options(&catalog, context.session, false, attempt));

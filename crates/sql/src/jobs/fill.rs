@@ -130,10 +130,10 @@ fn take(table: &mut Table, ordinals: &[u32], from: ColumnState, to: ColumnState)
 }
 
 /// What a job's expressions may ask of a session that it has not.
-struct JobSystem<'a, E> {
-    env: &'a E,
-    catalog: &'a Arc<Catalog>,
-    names: &'a Names,
+pub(super) struct JobSystem<'a, E> {
+    pub env: &'a E,
+    pub catalog: &'a Arc<Catalog>,
+    pub names: &'a Names,
 }
 
 impl<E: Environment> SystemContext for JobSystem<'_, E> {

@@ -252,6 +252,14 @@ async fn run_one<E: Environment>(env: &E, task: &Job, context: &JobContext) -> R
         Job::ShowColumns { table, ordinals } => fill::show(env, *table, ordinals, context).await,
         Job::KeepColumns { .. } | Job::Hold { .. } | Job::Discard { .. } => step_of(env, context, 1, |_| None).await,
         Job::RemoveGroups { groups } => doomed::remove(env, groups, context).await,
+        Job::LowerBounds { table, index } => {
+            escrow::settle(env, *table, *index, context).await?;
+            last_step(env, context, *table, |t| escrow::hold_alone(t, *index)).await
+        }
+        Job::RaiseBounds { table, index } => {
+            escrow::settle(env, *table, *index, context).await?;
+            step_of(env, context, 1, |_| None).await
+        }
     }
 }
 
@@ -313,6 +321,8 @@ async fn undo<E: Environment>(env: &E, task: &Job, context: &JobContext) -> Resu
         Job::Move { table, indexes, added_column } => move_table::undo(env, *table, indexes, *added_column, context).await,
         Job::DropRegion { database, region } => regions::keep_region(env, *database, region, context).await,
         Job::ShowColumns { table, ordinals } => fill::undo(env, *table, ordinals, context).await,
+        Job::LowerBounds { table, index } => step(env, context, *table, |t| escrow::take_back(t, *index)).await,
+        Job::RaiseBounds { table, index } => escrow::settle(env, *table, *index, context).await,
         Job::KeepColumns { table, ordinals } => take_back(env, *table, ordinals, context).await,
         Job::FillColumns { .. }
         | Job::ValidateCheck { keep: true, .. }

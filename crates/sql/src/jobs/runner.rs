@@ -204,7 +204,9 @@ async fn give_up<E: Environment>(env: &E, id: DescriptorId, why: Error) -> Resul
     };
     put_record(env, id, |job| {
         let goes_on = job.node == me && job.state == JobState::Running;
-        goes_on.then(|| JobRecord { state: JobState::Reverting, error: Some(why.clone()), ..job.clone() })
+        // Taking back begins anew.
+        let (error, checkpoint) = (Some(why.clone()), None);
+        goes_on.then(|| JobRecord { state: JobState::Reverting, error, checkpoint, rows: 0, ..job.clone() })
     })
     .await
 }

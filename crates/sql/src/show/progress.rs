@@ -24,6 +24,8 @@ pub(crate) fn needed(catalog: &Catalog, task: &Job) -> BTreeSet<GroupId> {
         | Job::ValidateCheck { table, .. }
         | Job::ValidateNotNull { table, .. }
         | Job::Move { table, .. }
+        | Job::LowerBounds { table, .. }
+        | Job::RaiseBounds { table, .. }
         | Job::FillColumns { table, .. } => of_table(*table),
         Job::ValidateForeignKey { table, constraint, .. } => {
             let mut groups = of_table(*table);

@@ -10,7 +10,7 @@ pub mod locality;
 mod plot;
 mod staleness;
 
-use super::cluster::Running;
+use super::cluster::{Running, over_regions};
 use super::latencies::{self, Measured};
 use crate::traffic::Traffic;
 use meridian_server::node::base::Result;
@@ -79,17 +79,7 @@ async fn turn(running: &Running, work: &Arc<Ycsb>, context: &Context, clients: u
 
 /// Transactions that were committed after waiting for another region, since the nodes began.
 async fn far_transactions(running: &Running, context: &Context) -> Result<u64> {
-    let mut sum = 0;
-    for region in &running.regions {
-        let rows = context.session(region, schema::DATABASE_DEFAULT).execute("SHOW METRICS").await?;
-        for row in 0..rows.rows.len() {
-            let name = rows.text(row, 0)?;
-            if name.starts_with("txn.regions.committed.") && !name.ends_with("round_trips_0") {
-                sum += u64::try_from(rows.int(row, 1)?).unwrap_or(0);
-            }
-        }
-    }
-    Ok(sum)
+    Ok(over_regions(&running.metrics(context).await?))
 }
 
 /// The least and the most of some counts.

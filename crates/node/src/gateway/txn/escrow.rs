@@ -8,11 +8,12 @@ use crate::membership::ask::Ask;
 use crate::membership::shared::Shared;
 use crate::replica::Replica;
 use crate::transport::wire::{Request, Response};
+use bytes::Bytes;
 use futures::future::join_all;
 use futures::stream::{StreamExt, TryStreamExt};
 use meridian_base::escrow::{self, Free, Late, Offer, Share};
 use meridian_base::runtime::BoxFuture;
-use meridian_base::{Change, ColumnMask, DescriptorId, GroupId, Key, Mutation, Result, SessionId, TxnId};
+use meridian_base::{Change, ColumnMask, DescriptorId, GroupId, Key, Mutation, Result, SessionId, Timestamp, TxnId};
 use meridian_escrow::{Site, allocate};
 use meridian_sql::env::{Brought, Transaction, TxnOptions};
 use std::sync::Arc;
@@ -37,23 +38,42 @@ struct Look<'a> {
 }
 
 impl Ask for Look<'_> {
-    type Answer = Option<Offer>;
+    /// With a moment that is not before anything that the site has acknowledged.
+    type Answer = (Option<Offer>, Timestamp);
     const TIMEOUT: Duration = CALL_TIMEOUT;
     const IS_DROPPED: bool = true;
     fn request(&self) -> Request {
         Request::Share { group: self.group, key: self.share.clone() }
     }
-    fn answer(response: Response) -> Option<Option<Offer>> {
-        if let Response::Share(offer) = response { Some(offer) } else { None }
+    fn answer(response: Response) -> Option<Self::Answer> {
+        if let Response::Share { offer, now } = response { Some((offer, now)) } else { None }
     }
-    async fn here(&self, _: &Arc<Shared>, replica: &Arc<Replica>) -> Result<Option<Offer>> {
-        replica.share(self.share).await
+    async fn here(&self, _: &Arc<Shared>, replica: &Arc<Replica>) -> Result<Self::Answer> {
+        Ok((replica.share(self.share).await?, replica.hybrid_now()))
     }
 }
 
 impl Txn {
     async fn ask_site(&self, group: GroupId, share: &Key) -> Result<Option<Offer>> {
-        self.gateway.shared.call_primary(group, PATIENCE, &Look { group, share }).await
+        self.gateway.shared.call_primary(group, PATIENCE, &Look { group, share }).await.map(|(offer, _)| offer)
+    }
+
+    /// What all sites have of a row at one moment of this statement, with the transaction's own
+    /// writes: it waits for no writer and keeps none away, and certifies nothing. `None` in a block,
+    /// which may go on after it has seen that.
+    pub(super) async fn sites_now(&self, sites: &[GroupId], share: &Key) -> Result<Option<Vec<Vec<(Key, Bytes)>>>> {
+        if self.options.is_block {
+            return Ok(None);
+        }
+        let look = |group: GroupId| async move {
+            self.gateway.shared.call_primary(group, PATIENCE, &Look { group, share }).await.map(|(_, now)| now)
+        };
+        let nows = join_all(sites.iter().map(|site| look(*site))).await;
+        let at = nows.into_iter().collect::<Result<Vec<Timestamp>>>()?.into_iter().max().unwrap_or(self.began);
+        let ranges = [escrow::range(share)];
+        let found = join_all(sites.iter().map(|site| self.ranges_of(*site, &ranges, at))).await;
+        let found = found.into_iter().collect::<Result<Vec<_>>>()?;
+        Ok(Some(sites.iter().zip(found).map(|(site, found)| self.overlaid(*site, &ranges, found)).collect()))
     }
 
     /// What a site offers to this transaction, whose own changes are counted, and which enters the
@@ -88,20 +108,27 @@ impl Txn {
             return Ok(Brought::No);
         }
         let added = own(&first).map_or(Late::delta(TxnId::default(), 0), |part| part.added(share));
-        let turn = self.gateway.rounds.enter(share).await;
+        // With what the transaction has taken already.
+        let (taken, more) = (added.takes(), late.takes());
+        let wanted = |taken: i128, more: i128| if more > 0 { more + taken.max(0) } else { 0 };
+        let wanted = Free { down: wanted(taken.0, more.0), up: wanted(taken.1, more.1) };
+        let turn = self.gateway.rounds.enter(share, wanted).await;
         // Another round has brought them.
         if self.covers(first, share, &added, late).await? {
             turn.end(true);
             return Ok(Brought::Yes);
         }
         if turn.rests() {
-            return Ok(Brought::TooFew);
+            drop(turn);
+            // Another site may have got some meanwhile.
+            let offers = join_all(sites.iter().map(|site| self.ask_site(*site, share))).await;
+            let allows = |offer: &Result<Option<Offer>>| match offer {
+                Ok(offer) => offer.is_some_and(|offer| offer.free.allow(late)),
+                Err(_) => true,
+            };
+            return Ok(if offers.iter().any(allows) { Brought::No } else { Brought::TooFew });
         }
-        // With what the transaction has taken already.
-        let (taken, more) = (added.takes(), late.takes());
-        let wanted = |taken: i128, more: i128| if more > 0 { more + taken.max(0) } else { 0 };
-        let wanted = Free { down: wanted(taken.0, more.0), up: wanted(taken.1, more.1) };
-        let brought = self.lead_round(sites, share, wanted, true).await;
+        let brought = self.lead_round(sites, share, (wanted, turn.wanted()), true).await;
         let mut is_there = false;
         let deadline = Instant::now() + ARRIVAL;
         while let Ok(Brought::Yes) = brought {
@@ -143,15 +170,15 @@ impl Txn {
     /// that has a round, or rests, is left alone.
     pub(in crate::gateway) async fn bring_ahead(&self, sites: &[GroupId], share: &Key, wanted: Free) -> Result<bool> {
         let Some(turn) = self.gateway.rounds.try_enter(share).filter(|turn| !turn.rests()) else { return Ok(false) };
-        let brought = self.lead_round(sites, share, wanted, false).await;
+        let brought = self.lead_round(sites, share, (wanted, wanted), false).await;
         let has_brought = matches!(brought, Ok(Brought::Yes));
         turn.end(has_brought);
         brought.map(|_| has_brought)
     }
 
-    /// Asks all sites, divides what they offer, and moves it. `is_waiting`: a part of what is wanted
-    /// is of no use.
-    async fn lead_round(&self, sites: &[GroupId], share: &Key, wanted: Free, is_waiting: bool) -> Result<Brought> {
+    /// Asks all sites, divides what they offer, and moves it. `wanted`: by this statement, and by all
+    /// that wait here. `is_waiting`: a part of what is wanted is of no use.
+    async fn lead_round(&self, sites: &[GroupId], share: &Key, wanted: (Free, Free), is_waiting: bool) -> Result<Brought> {
         let led = self.try_round(sites, share, wanted, is_waiting).await;
         let counter = if matches!(led, Ok(Brought::Yes)) { Counter::EscrowRounds } else { Counter::EscrowRoundsFruitless };
         // Those ahead of need are counted by who leads them.
@@ -161,11 +188,12 @@ impl Txn {
         led
     }
 
-    async fn try_round(&self, sites: &[GroupId], share: &Key, wanted: Free, is_waiting: bool) -> Result<Brought> {
+    async fn try_round(&self, sites: &[GroupId], share: &Key, (own, all): (Free, Free), is_waiting: bool) -> Result<Brought> {
         let mut last = Ok(Brought::No);
         for _ in 0..ATTEMPTS {
             let offers = join_all(sites.iter().map(|site| self.ask_site(*site, share))).await;
-            let Some(moves) = moves(sites, &offers, wanted, is_waiting) else {
+            let moved = |wanted| moves(sites, &offers, wanted, is_waiting);
+            let Some(moves) = moved(all).or_else(|| moved(own)) else {
                 return Ok(if offers.iter().all(Result::is_ok) { Brought::TooFew } else { Brought::No });
             };
             match self.sibling().move_tokens(share, moves).await {

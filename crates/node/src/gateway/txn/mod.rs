@@ -510,6 +510,10 @@ impl Transaction for Txn {
         self.buffer(group, Mutation { key: share, change: Change::Add(delta), columns: ColumnMask::ALL })
     }
 
+    async fn sites_now(&mut self, sites: &[GroupId], share: &Key) -> Result<Option<Vec<Vec<(Key, Bytes)>>>> {
+        Txn::sites_now(self, sites, share).await
+    }
+
     fn shift(&mut self, group: GroupId, share: Key, late: Late) -> Result<()> {
         self.buffer(group, Mutation { key: share, change: Change::Shift(late), columns: ColumnMask::ALL })
     }

@@ -34,7 +34,7 @@ impl Txn {
     }
 
     /// With the transaction's own writes.
-    fn overlaid(&self, group: GroupId, ranges: &[KeyRange], found: Vec<Vec<Version>>) -> Vec<Version> {
+    pub(super) fn overlaid(&self, group: GroupId, ranges: &[KeyRange], found: Vec<Vec<Version>>) -> Vec<Version> {
         match self.parts.iter().find(|part| part.group == group) {
             Some(part) => found.into_iter().zip(ranges).flat_map(|(rows, range)| part.overlay(rows, range, false)).collect(),
             None => found.into_iter().flatten().collect(),
@@ -93,6 +93,22 @@ impl Txn {
         let there: Option<Vec<Timestamp>> = (0..absent.len()).map(of_absent).collect();
         let Some(there) = there else { return Err(Error::unavailable("no replica in this region answers")) };
         Ok(here.into_iter().flatten().chain(there).min().unwrap_or(self.began))
+    }
+
+    /// What a group has in each range at a moment, wherever a replica answers.
+    pub(super) async fn ranges_of(&self, group: GroupId, ranges: &[KeyRange], at: Timestamp) -> Result<Vec<Vec<Version>>> {
+        let deadline = Instant::now() + PATIENCE;
+        let mut attempt = 0;
+        loop {
+            match self.ranges_at(group, ranges, at).await {
+                Err(e) if e.is_unavailable() && Instant::now() < deadline => {
+                    self.gateway.shared.check_reach(group)?;
+                    backoff(attempt).await;
+                    attempt += 1;
+                }
+                other => return other,
+            }
+        }
     }
 
     async fn ranges_at(&self, group: GroupId, ranges: &[KeyRange], at: Timestamp) -> Result<Vec<Vec<Version>>> {

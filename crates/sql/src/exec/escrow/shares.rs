@@ -17,7 +17,7 @@ use meridian_base::{Error, GroupId, Key, Result};
 use std::collections::BTreeMap;
 
 /// What the sites have of a row's number.
-type Sites = BTreeMap<GroupId, Share>;
+pub(in crate::exec) type Sites = BTreeMap<GroupId, Share>;
 
 /// The next rows: as many as the next rows of the table make.
 pub(in crate::exec) async fn next<T: Transaction>(
@@ -71,7 +71,7 @@ async fn shown<T: Transaction>(of: &Shares, rows: &[Row], rt: &mut Runtime<'_, T
 }
 
 /// What the sites have, by the keys of the shares, own deltas included.
-async fn sites<T: Transaction>(
+pub(in crate::exec) async fn sites<T: Transaction>(
     column: &EscrowColumn,
     shares: &[Key],
     is_dense: bool,

@@ -35,6 +35,8 @@ pub(crate) struct Shares {
     taken: BTreeMap<Key, Taken>,
     /// Held shares with many late keys.
     ripe: BTreeSet<Key>,
+    /// Rows that were found with an offer out, or with a round and no share.
+    open: BTreeSet<Key>,
     /// Where [`Shares::take_ripe`] goes on.
     folded_last: Key,
     /// [`FOLD_FROM`].
@@ -56,6 +58,12 @@ fn gone(share: &Key, id: TxnId) -> Write {
 /// Everything that a site has of a row: its share, late keys and round.
 pub(crate) fn of_site(share: &Key) -> KeyRange {
     KeyRange::new(share.clone(), escrow::round_key(share).successor())
+}
+
+/// What is applied of a row's rounds.
+pub(crate) fn stored_round<V: Versions>(versions: &V, share: &Key) -> Option<majority::Round> {
+    let alone = KeyRange::new(escrow::round_key(share), of_site(share).end);
+    versions.newest_values(&alone).pop().and_then(|(_, value)| majority::Round::decode(&value))
 }
 
 /// The reverse of [`escrow::round_key`].
@@ -165,6 +173,7 @@ impl Shares {
             pending: BTreeMap::new(),
             taken: BTreeMap::new(),
             ripe: BTreeSet::new(),
+            open: BTreeSet::new(),
             folded_last: Key::MIN,
             fold_from: FOLD_FROM,
         };
@@ -212,7 +221,13 @@ impl Shares {
             if late.len() >= self.fold_from {
                 self.ripe.insert(share.clone());
             }
-            self.held.insert(share.clone(), Held::new(applied, late, round));
+            let held = Held::new(applied, late, round);
+            if held.round.as_ref().is_some_and(|round| held.offer_in(round).is_some()) {
+                self.open.insert(share.clone());
+            }
+            self.held.insert(share.clone(), held);
+        } else if stored_round(versions, share).is_some() {
+            self.open.insert(share.clone());
         }
     }
 
@@ -418,6 +433,11 @@ impl Shares {
     pub fn in_round(&self, share: &Key) -> Option<(TxnId, Free, Option<&majority::Round>)> {
         let held = self.held.get(share)?;
         Some((held.newest.incarnation, self.not_taken(share, held), held.round.as_deref()))
+    }
+
+    /// The rows that were found with an offer out, or may have one, since this was last asked for.
+    pub fn take_open(&mut self) -> BTreeSet<Key> {
+        std::mem::take(&mut self.open)
     }
 
     /// Whether a step's grant is covered, by what its own offer holds and by what is free. It always

@@ -6,12 +6,12 @@
 //! delta comes between. The next step of the row begins when that is applied.
 
 use super::{Engine, NotReady};
-use crate::shares;
+use crate::shares::stored_round;
 use crate::state::GroupState;
 use crate::versions::Versions;
 use crate::waits::{Ticket, WaitFor};
 use meridian_base::escrow::{self, Free};
-use meridian_base::{Change, Clock, ColumnMask, GroupId, Key, KeyRange, Mutation, Target, Timestamp, TxnId, Write};
+use meridian_base::{Change, Clock, ColumnMask, GroupId, Key, Mutation, Target, Timestamp, TxnId, Write};
 use meridian_escrow::majority::{self, Here, Leader, Message, Round, Site, Wants};
 use std::collections::BTreeSet;
 
@@ -131,10 +131,17 @@ impl Engine {
             // The row may have been deleted elsewhere.
             None => {
                 let over = versions.newest(share).unwrap_or(Timestamp::MIN);
-                (None, stored(versions, share).filter(|round| round.incarnation.hlc > over))
+                (None, stored_round(versions, share).filter(|round| round.incarnation.hlc > over))
             }
         };
         round.filter(|round| self.site().is_out(Some(round), incarnation))
+    }
+
+    /// Rows that were read from the store and may have an offer out, since this was last asked for:
+    /// [`Engine::open_round`] says whether, and [`majority::Rows::stored`] arms their timers. A new
+    /// primary finds them when they are touched.
+    pub fn take_open(&mut self) -> BTreeSet<Key> {
+        self.shares.take_open()
     }
 
     fn site(&self) -> Site {
@@ -150,7 +157,7 @@ impl Engine {
         }
         let (incarnation, free, stored) = match self.shares.in_round(share) {
             Some((incarnation, free, round)) => (Some(incarnation), free, round.cloned()),
-            None => (None, Free::default(), stored(versions, share)),
+            None => (None, Free::default(), stored_round(versions, share)),
         };
         // E20. Without a share there is nothing to wait for.
         let set = [Mutation { key: share.clone(), change: Change::Delete, columns: ColumnMask::ALL }];
@@ -180,11 +187,4 @@ impl Engine {
         self.fly(id, at, &writes);
         SiteStep::Append { at, writes, round: write.round, then }
     }
-}
-
-/// What is applied of a row's rounds.
-fn stored<V: Versions>(versions: &V, share: &Key) -> Option<Round> {
-    let key = escrow::round_key(share);
-    let alone = KeyRange::new(key.clone(), shares::of_site(share).end);
-    versions.newest_values(&alone).pop().and_then(|(_, value)| Round::decode(&value))
 }

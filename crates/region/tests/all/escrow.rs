@@ -17,13 +17,14 @@ use meridian_base::{
     Change, Clock, ColumnMask, CommitOutcome, CommitRequest, ConflictReason, GroupId, Key, LogPosition, Mutation, NodeId,
     ReadEntry, SchemaUse, Target, Timestamp, TxnId,
 };
-use meridian_escrow::majority::{Leader, Message, Round};
+use meridian_escrow::majority::{Due, Leader, Message, Round, Rows};
 use meridian_region::{Certified, Deciding, Engine, GroupState, Outlook, PlantedBug, PlantedBugs, Preparation, SiteStep, Turn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 const BOUNDS: Bounds = Bounds { lo: 0, hi: 6 };
 const ROWS: u64 = 3;
+const ROUND_TRIP: Duration = Duration::from_millis(1);
 /// The row that was inserted at another site.
 const AWAY: u64 = 2;
 
@@ -70,7 +71,8 @@ struct World {
     votes: BTreeMap<TxnId, Timestamp>,
     passed: BTreeMap<&'static str, u64>,
     others: Others,
-    leaders: BTreeMap<u64, Leader>,
+    /// The leaders of this site, and its timers.
+    rows: Rows,
     /// What follows when a step is applied.
     steps: BTreeMap<TxnId, (u64, Round, Then)>,
 }
@@ -110,7 +112,7 @@ impl World {
             votes: BTreeMap::new(),
             passed: BTreeMap::new(),
             others: Others::new(ROWS),
-            leaders: BTreeMap::new(),
+            rows: Rows::new(seed),
             steps: BTreeMap::new(),
         };
         world.lease();
@@ -186,26 +188,56 @@ impl World {
     /// What follows a transaction that is applied.
     fn follow(&mut self, id: TxnId, at: Timestamp) {
         match self.sent.get(&id).map(|sent| (sent.row, sent.effect)) {
-            Some((row, Effect::Set(_))) => self.others.set(row, Some(id), at),
-            Some((row, Effect::Delete)) => self.others.set(row, None, at),
+            Some((row, Effect::Set(_))) => {
+                self.others.set(row, Some(id), at);
+                self.rows.forget(&key(row));
+            }
+            Some((row, Effect::Delete)) => {
+                self.others.set(row, None, at);
+                self.rows.forget(&key(row));
+            }
             _ => {}
         }
         let Some((row, round, then)) = self.steps.remove(&id) else { return };
         if let Some(Effect::Shift(Late { incarnation, down, up, .. })) = self.sent.get(&id).map(|sent| sent.effect) {
             self.others.note_moved(row, incarnation, Free { down, up });
         }
-        match then {
-            Then::Send(messages) => self.others.send(row, HERE, messages, &mut self.rng),
-            Then::Lead(leader) => {
-                let messages = leader.resend(self.clock.now(self.micros));
-                self.leaders.insert(row, *leader);
-                self.others.send(row, HERE, messages, &mut self.rng);
+        self.arm(row, Some(&round));
+        let now = self.clock.now(self.micros);
+        let messages = match then {
+            Then::Send(messages) => messages,
+            Then::Lead(leader) => self.rows.lead(&key(row), *leader, ROUND_TRIP, now, self.time()),
+        };
+        self.others.send(row, HERE, messages, &mut self.rng);
+    }
+
+    fn time(&self) -> Duration {
+        Duration::from_micros(self.micros)
+    }
+
+    /// What is applied of a row's round is told to the timers.
+    fn arm(&mut self, row: u64, round: Option<&Round>) {
+        let is_out = self.engine.open_round(&self.store, &key(row)).is_some();
+        self.rows.stored(&key(row), round, is_out, ROUND_TRIP, self.time());
+    }
+
+    /// What is due now at this site.
+    fn tick(&mut self) -> Checked {
+        for share in self.engine.take_open() {
+            let row = (0..ROWS).find(|row| key(*row) == share).expect("one of the rows");
+            let round = self.round(row, Timestamp::MAX);
+            self.arm(row, round.as_ref());
+        }
+        for due in self.rows.due(self.clock.now(self.micros), self.time()) {
+            let row_of = |share: &Key| (0..ROWS).find(|row| key(*row) == *share).expect("one of the rows");
+            match due {
+                Due::Send { share, messages } => self.others.send(row_of(&share), HERE, messages, &mut self.rng),
+                Due::Begin { share, .. } => self.begin_round(row_of(&share))?,
             }
         }
-        if self.leaders.get(&row).is_some_and(|leader| leader.end().is_some() || !leader.is_current(&round)) {
-            self.leaders.remove(&row);
-        }
+        Ok(())
     }
+
     fn apply_all(&mut self) {
         while !self.appended.is_empty() {
             self.apply();
@@ -273,14 +305,10 @@ impl World {
         if to != HERE {
             return self.others.receive((row, to, from), message, now, &mut self.rng);
         }
-        if let Some(leader) = self.leaders.get_mut(&row) {
-            let sent = leader.receive(from, message, now);
-            if leader.end().is_some() {
-                let leader = self.leaders.remove(&row).expect("looked at");
-                self.others.ended(row, message.incarnation, message.instance, &leader)?;
-            }
-            self.others.send(row, HERE, sent, &mut self.rng);
-        }
+        let time = self.time();
+        let sent = self.rows.receive(&key(row), from, message, now, time);
+        self.others.proposed(row, &sent)?;
+        self.others.send(row, HERE, sent, &mut self.rng);
         let (id, outlook) = (self.new_id(), self.outlook());
         let step =
             self.engine.step_round(&self.state, &self.store, id, &key(row), outlook, (from, message), &self.clock, self.micros);
@@ -296,7 +324,7 @@ impl World {
 
     fn begin_round(&mut self, row: u64) -> Checked {
         let (id, outlook, known) = (self.new_id(), self.outlook(), self.others.incarnation(row));
-        let above = self.leaders.get(&row).map_or(0, Leader::highest);
+        let above = self.rows.highest(&key(row));
         let ballot = (known, &sites::all(), above);
         let step = self.engine.begin_round(&self.state, &self.store, id, &key(row), outlook, ballot, &self.clock, self.micros);
         match step {
@@ -347,15 +375,11 @@ impl World {
 
     fn poke(&mut self, row: u64) {
         let now = self.clock.now(self.micros);
-        if let Some(leader) = self.leaders.get_mut(&row) {
-            let mut sent = leader.resend(now);
-            sent.extend(leader.enough(now));
-            self.others.send(row, HERE, sent, &mut self.rng);
-        }
         self.others.poke(row, now, &mut self.rng);
     }
 
     fn round_event(&mut self, row: u64) -> Checked {
+        self.tick()?;
         match self.rng.below(12) {
             0..8 if !self.others.net.is_empty() => {
                 let at = self.rng.below(self.others.net.len() as u64) as usize;
@@ -396,13 +420,15 @@ impl World {
             self.apply_all();
         }
         for _ in 0..60 {
-            self.micros += 400;
+            // Nothing but timers begins a ballot here, once the rows are touched.
+            let next = self.rows.next().map_or(0, |next| next.as_micros() as u64);
+            self.micros = next.max(self.micros + 400);
             self.lease_again();
             for row in 0..ROWS {
+                self.engine.share(&self.store, &key(row), &self.clock, self.micros);
                 self.poke(row);
-                if self.engine.open_round(&self.store, &key(row)).is_some() && self.rng.one_in(3) {
-                    self.begin_round(row)?;
-                } else if self.others.is_out(row) && self.rng.one_in(3) {
+                self.tick()?;
+                if self.others.is_out(row) && self.rng.one_in(3) {
                     let (known, now) = (self.engine_incarnation(row), self.clock.tick(self.micros));
                     self.others.begin(row, known, now, &mut self.rng);
                 }
@@ -414,6 +440,9 @@ impl World {
                     self.apply_all();
                 }
             }
+        }
+        if !self.rows.is_empty() {
+            return Err(format!("rows at rest have timers: {:?}", self.rows));
         }
         for row in 0..ROWS {
             if self.engine.open_round(&self.store, &key(row)).is_some() || self.others.is_out(row) {
@@ -492,7 +521,7 @@ impl World {
         self.appended.truncate(kept);
         self.apply_all();
         self.term += 1;
-        self.leaders.clear();
+        self.rows = Rows::new(self.rng.below(1 << 30));
         self.steps.clear();
         self.engine = Engine::start(NodeId(1), GroupId(2), &self.state, self.bugs).folding_from(1);
         self.lease();

@@ -4,7 +4,7 @@
 use crate::rng::Rng;
 use meridian_base::escrow::{Free, Share};
 use meridian_base::{GroupId, Timestamp, TxnId};
-use meridian_escrow::majority::{End, Here, Leader, Message, PlantedBugs, Round, Site, Value, Want, Wants, Write};
+use meridian_escrow::majority::{Here, Kind, Leader, Message, PlantedBugs, Round, Site, Value, Want, Wants, Write};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The site under test.
@@ -92,11 +92,16 @@ impl Others {
         }
     }
 
-    /// A leader has ended so, or not at all.
-    pub fn ended(&mut self, row: u64, incarnation: TxnId, instance: u64, leader: &Leader) -> Result<(), String> {
-        let Some(End::Decided(value)) = leader.end() else { return Ok(()) };
+    fn decide(&mut self, row: u64, incarnation: TxnId, instance: u64, value: &Value) -> Result<(), String> {
         let decided = self.decided.entry((row, incarnation, instance)).or_insert_with(|| value.clone());
         if decided == value { Ok(()) } else { Err(format!("two values are decided in instance {instance} of row {row}")) }
+    }
+
+    /// What a leader sends says what it has decided.
+    pub fn proposed(&mut self, row: u64, sent: &[(GroupId, Message)]) -> Result<(), String> {
+        let Some((_, message)) = sent.first() else { return Ok(()) };
+        let Kind::Decided { value } = &message.kind else { return Ok(()) };
+        self.decide(row, message.incarnation, message.instance, value)
     }
 
     pub fn note_moved(&mut self, row: u64, incarnation: TxnId, change: Free) {
@@ -124,9 +129,8 @@ impl Others {
             other.highest = other.highest.max(leader.highest());
             if leader.end().is_none() {
                 other.leader = Some(leader);
-            } else {
-                self.ended(row, message.incarnation, message.instance, &leader)?;
             }
+            self.proposed(row, &sent)?;
         }
         self.send(row, to, sent, rng);
         let other = self.rows.get_mut(&(row, to)).expect("there");

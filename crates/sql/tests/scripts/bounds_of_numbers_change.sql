@@ -188,3 +188,90 @@ ERROR 0A000: changing a column from type bigint to type integer is not supported
 DETAIL: Every stored row would have to be written again.
 HINT: Add a column of the new type, fill it with UPDATE, drop the old column and rename the new one.
 
+create table q (id int8 primary key, used int8 not null escrow constraint c check (used <= 100 and used <= quota), quota int8 not null, other int8 not null default 0);
+----
+
+insert into q values (1, 45, 80), (2, 5, 30);
+----
+
+-- In a block, the rows still have their old tokens.
+begin;
+----
+
+alter table q drop constraint c, add constraint c check (used <= 50 and used <= quota);
+----
+
+update q set quota = 20 where id = 1;
+----
+
+rollback;
+----
+
+begin;
+----
+
+alter table q drop constraint c, add constraint c check (used <= quota);
+----
+
+update q set quota = 200 where id = 2;
+----
+
+update q set used = used + 150 where id = 2;
+----
+
+rollback;
+----
+
+begin;
+----
+
+alter table q drop constraint c, add constraint c check (used <= quota);
+----
+
+update q set quota = 200 where id = 2;
+----
+
+commit;
+----
+
+update q set used = used + 195 where id = 2;
+----
+
+update q set used = used + 1 where id = 2;
+----
+
+alter table q drop constraint c, add constraint c check (used between 0 and 10), drop column quota;
+----
+
+alter table q drop column quota;
+----
+
+alter table q rename column quota to most;
+----
+
+alter table q add column more int8 not null default 5, drop constraint c, add constraint c check (used <= 1000);
+----
+
+alter table q drop constraint c, add constraint c check (used <= 1000);
+----
+
+begin;
+----
+
+alter table q drop constraint c, add constraint c check (used <= 2000);
+----
+
+truncate q;
+----
+
+commit;
+----
+
+insert into q values (1, 1500, 0);
+----
+
+alter table q drop constraint c;
+----
+
+drop table q;
+----

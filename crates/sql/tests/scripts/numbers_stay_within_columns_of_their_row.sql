@@ -237,3 +237,18 @@ quotas | CREATE TABLE public.quotas (
 );
 (SHOW 1)
 
+create table c (id int primary key, used int8 not null escrow check (used between least and quota), quota int8 not null, least int8 not null default 0);
+----
+
+insert into c values (1, 50, 80);
+----
+
+-- What the delta gives back is taken at once.
+update c set quota = 40, used = used - 20 where id = 1 returning *;
+----
+
+update c set least = 35, used = used + 6, quota = 50 where id = 1 returning *;
+----
+
+update c set least = 38, used = used + 1 where id = 1 returning *;
+----

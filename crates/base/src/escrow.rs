@@ -252,6 +252,9 @@ pub struct Bounds {
 }
 
 impl Bounds {
+    pub fn width(&self) -> i128 {
+        self.hi - self.lo
+    }
     pub fn contain(&self, value: i128) -> bool {
         self.lo <= value && value <= self.hi
     }

@@ -377,6 +377,8 @@ impl Engine {
 
     /// Whether every delta finds a share that covers it.
     fn check_deltas<V: Versions>(&mut self, versions: &V, request: &CommitRequest) -> Result<(), Uncovered> {
+        // All of them are held until the writes are made.
+        self.shares.make_room(request.writes.iter().filter(|w| escrow::is_key(w.key.as_bytes())).count());
         for mutation in &request.writes {
             let is_known = matches!(mutation.change, Change::Add(_) | Change::Shift(_));
             // A deleted share takes its late keys along.
@@ -411,6 +413,7 @@ impl Engine {
         if let Err(why) = self.ready(clock.now(physical_micros)) {
             return ShareLook::NotReady(why);
         }
+        self.shares.make_room(1);
         match self.hold_share(versions, share) {
             Err(at) => ShareLook::Wait(self.waits.issue(WaitFor::Applied(at))),
             Ok(()) => ShareLook::Offer(self.shares.offer(share)),

@@ -37,6 +37,8 @@ pub(crate) struct Shares {
     ripe: BTreeSet<Key>,
     /// Rows that were found with an offer out, or with a round and no share.
     open: BTreeSet<Key>,
+    /// Held shares with a demand.
+    busy: BTreeSet<Key>,
     /// Where [`Shares::take_ripe`] goes on.
     folded_last: Key,
     /// [`FOLD_FROM`].
@@ -174,6 +176,7 @@ impl Shares {
             taken: BTreeMap::new(),
             ripe: BTreeSet::new(),
             open: BTreeSet::new(),
+            busy: BTreeSet::new(),
             folded_last: Key::MIN,
             fold_from: FOLD_FROM,
         };
@@ -201,12 +204,17 @@ impl Shares {
         self.held.contains_key(share)
     }
 
-    /// Reads a share from the store, if there is one.
-    pub fn load<V: Versions>(&mut self, versions: &V, share: &Key) {
-        if self.held.len() >= SHARES_HELD_MAX {
+    /// Before so many shares are looked at, which are to be held together.
+    pub fn make_room(&mut self, shares: usize) {
+        if self.held.len() + shares > SHARES_HELD_MAX {
             self.held.clear();
             self.ripe.clear();
+            self.busy.clear();
         }
+    }
+
+    /// Reads a share from the store, if there is one. What is held already stays.
+    pub fn load<V: Versions>(&mut self, versions: &V, share: &Key) {
         let alone = KeyRange::new(share.clone(), share.successor());
         let found = versions.newest_values(&alone).pop().and_then(|(_, value)| Share::decode(&value));
         if let Some(applied) = found {
@@ -273,8 +281,9 @@ impl Shares {
 
     /// What deltas needed of the held shares since this was last asked for, where they needed any.
     pub fn take_demands(&mut self) -> Vec<(Key, Demand)> {
-        let busy = self.held.iter_mut().filter(|(_, held)| held.demand != Demand::default());
-        busy.map(|(share, held)| (share.clone(), std::mem::take(&mut held.demand))).collect()
+        let busy = std::mem::take(&mut self.busy).into_iter();
+        busy.filter_map(|share| Some((std::mem::take(&mut self.held.get_mut(&share)?.demand), share)).map(|(d, s)| (s, d)))
+            .collect()
     }
 
     /// The tokens of a held share that nobody takes yet, and that no offer holds; `None`: it is not
@@ -311,8 +320,8 @@ impl Shares {
                 Change::Add(delta) if is_alone => writes.extend(self.add(id, mutation, delta)),
                 Change::Add(0) => {}
                 Change::Add(delta) => {
-                    let incarnation = self.held.get(&mutation.key).map(|held| held.newest.incarnation);
-                    writes.push(self.add_late(id, mutation, Late::delta(incarnation.unwrap_or_default(), delta)));
+                    let incarnation = self.held.get(&mutation.key).expect("a delta is covered by a share").newest.incarnation;
+                    writes.push(self.add_late(id, mutation, Late::delta(incarnation, delta)));
                 }
                 Change::Shift(late) => {
                     if !self.held.contains_key(&mutation.key) {
@@ -342,7 +351,10 @@ impl Shares {
 
     /// The whole next version of the share (E4).
     fn add(&mut self, id: TxnId, mutation: &Mutation, delta: i128) -> Option<Write> {
-        let held = self.held.get_mut(&mutation.key).filter(|_| delta != 0)?;
+        let held = self.held.get_mut(&mutation.key).expect("a delta is covered by a share");
+        if delta == 0 {
+            return None;
+        }
         let late = Late::delta(held.newest.incarnation, delta);
         let before = if self.bugs.has(PlantedBug::EscrowFromApplied) { held.applied } else { held.newest };
         held.newest = before.plus(&late);
@@ -361,6 +373,9 @@ impl Shares {
         if late.contribution != 0
             && let Some(held) = self.held.get_mut(&share)
         {
+            if held.demand == Demand::default() {
+                self.busy.insert(share.clone());
+            }
             held.demand.add(late.contribution);
         }
         let (down, up) = late.takes();

@@ -4,7 +4,7 @@
 //! An *epoch* has the length that the column says. What the deltas of a site took of each pool in an
 //! epoch is its demand; a forecaster (crate `forecast`) makes of past demands the next one's. A site
 //! says what it expects whenever a round asks it for an offer. It leads a round itself when it has
-//! less than that, and less than a fifth of what it had after the last round.
+//! less than that, and less than a fifth of the most that it had in this epoch.
 //!
 //! All of it is in memory, and begins anew with the node. Numbers at rest take none: a row is known
 //! from its first delta on, for at most [`ROWS_MAX`] rows, until it has been idle for
@@ -27,7 +27,7 @@ const TICK: Duration = Duration::from_secs(1);
 const ROWS_MAX: usize = 1_000;
 /// A row without demand for so long is forgotten: a day, if epochs have their usual length.
 const IDLE_EPOCHS: usize = 288;
-/// A site with less than this part of what it had after the last round is short.
+/// A site with less than this part of the most that it had in an epoch is short.
 const LOW: i128 = 5;
 
 /// A column, as far as foresight needs it.
@@ -51,7 +51,7 @@ struct Row {
     idle: usize,
     /// What the present epoch is expected to need.
     expected: Free,
-    /// The most that was free since the last round.
+    /// The most that was free in the present epoch.
     most: Free,
 }
 
@@ -67,7 +67,7 @@ impl Row {
         self.past.push_back(ended);
         self.past.extend(std::iter::repeat_n(Free::default(), gap));
         self.past.drain(..self.past.len().saturating_sub(HISTORY_MAX));
-        (self.epoch, self.expected) = (to, Free::default());
+        (self.epoch, self.expected, self.most) = (to, Free::default(), Free::default());
         true
     }
 
@@ -138,14 +138,17 @@ impl Known {
             return;
         }
         self.version = Some(catalog.version);
-        self.columns.clear();
+        let before = std::mem::take(&mut self.columns);
         for table in catalog.tables_with_escrow() {
             for column in &table.escrow {
                 let (sites, kind, epoch) = (column.open_sites().collect(), column.forecaster(), column.epoch());
                 self.columns.insert(column.index, Column { table: table.id, sites, kind, epoch });
             }
         }
-        self.rows.retain(|(_, share), _| escrow::index_of(share).is_some_and(|index| self.columns.contains_key(&index)));
+        // Epochs of another length have other numbers.
+        let epoch = |columns: &BTreeMap<u32, Column>, index: u32| columns.get(&index).map(|c| c.epoch);
+        let is_as_it_was = |index: u32| epoch(&before, index).is_some() && epoch(&before, index) == epoch(&self.columns, index);
+        self.rows.retain(|(_, share), _| escrow::index_of(share).is_some_and(is_as_it_was));
     }
 
     /// Takes in what was needed since the last time, and asks for forecasts where an epoch has
@@ -200,7 +203,6 @@ impl Known {
             replica.expect(share, row.remaining());
             let Some(free) = replica.free(share) else { continue };
             let Some(wanted) = row.wants(free) else { continue };
-            row.most = Free::default();
             let mut sites = column.sites.clone();
             // The first one is who gets them.
             sites.sort_by_key(|other| other != site);

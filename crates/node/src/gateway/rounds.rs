@@ -15,6 +15,8 @@ use tokio::time::Instant;
 
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// After a round ahead of need that moved nothing.
+const PAUSE_AHEAD: Duration = Duration::from_secs(5);
 /// Rows whose rounds are remembered; above it those that are not under way are forgotten.
 const ROWS_MAX: usize = 4_096;
 
@@ -32,8 +34,19 @@ struct Row {
 /// What is known of a row's last rounds.
 #[derive(Default)]
 struct Last {
-    /// Fruitless: not again before this, and how long the next pause is.
-    pause: Option<(Instant, Duration)>,
+    fruitless: Option<Fruitless>,
+    /// Rounds ahead of need: not again before this.
+    ahead: Option<Instant>,
+}
+
+/// A round that brought nothing.
+#[derive(Clone, Copy)]
+struct Fruitless {
+    /// Not again before this, and how long the pause is.
+    until: Instant,
+    pause: Duration,
+    /// What it was to bring. Who wants less may get it.
+    wanted: Free,
 }
 
 /// A turn: the only round of the row that this gateway leads.
@@ -93,21 +106,39 @@ impl Turn {
         *self.waiting.row.wanted.lock()
     }
 
-    /// Whether the last rounds have brought nothing, just now.
+    /// Whether the last rounds have brought nothing, just now, and were to bring no more than this one
+    /// is.
     pub fn rests(&self) -> bool {
-        self.last.pause.is_some_and(|(until, _)| Instant::now() < until)
+        let wanted = self.waiting.wanted;
+        let is_as_much = |last: &Fruitless| {
+            let at_least = |of: fn(&Free) -> i128| of(&last.wanted) > 0 && of(&wanted) >= of(&last.wanted);
+            at_least(|free| free.down) || at_least(|free| free.up)
+        };
+        self.last.fruitless.as_ref().is_some_and(|last| Instant::now() < last.until && is_as_much(last))
+    }
+
+    /// Whether a round ahead of need has to wait, which nobody waits for.
+    pub fn rests_ahead(&self) -> bool {
+        let now = Instant::now();
+        self.last.ahead.is_some_and(|until| now < until) || self.last.fruitless.is_some_and(|last| now < last.until)
     }
 
     /// Whether this round has brought tokens.
     pub fn end(mut self, has_brought: bool) {
-        self.last.pause = match (has_brought, self.last.pause) {
+        let wanted = self.waiting.wanted;
+        self.last.fruitless = match (has_brought, self.last.fruitless) {
             (true, _) => None,
-            (false, None) => Some((Instant::now() + PAUSE_MIN, PAUSE_MIN)),
-            (false, Some((_, last))) => {
-                let pause = (last * 2).min(PAUSE_MAX);
-                Some((Instant::now() + pause, pause))
+            (false, None) => Some(Fruitless { until: Instant::now() + PAUSE_MIN, pause: PAUSE_MIN, wanted }),
+            (false, Some(last)) => {
+                let pause = (last.pause * 2).min(PAUSE_MAX);
+                Some(Fruitless { until: Instant::now() + pause, pause, wanted })
             }
         };
+    }
+
+    /// The same of a round ahead of need: what it did not bring, a statement may still get.
+    pub fn end_ahead(mut self, has_brought: bool) {
+        self.last.ahead = (!has_brought).then(|| Instant::now() + PAUSE_AHEAD);
     }
 }
 
@@ -115,29 +146,31 @@ impl Turn {
 mod tests {
     use super::*;
 
+    const WANTED: Free = Free { down: 0, up: 3 };
+
     #[tokio::test(start_paused = true)]
     async fn a_row_has_one_round_at_a_time_and_rests_after_fruitless_ones() {
         let rounds = Arc::new(Rounds::default());
         let (row, other) = (Key::new(b"a"), Key::new(b"b"));
-        let first = rounds.enter(&row, Free::default()).await;
+        let first = rounds.enter(&row, WANTED).await;
         let waiting = tokio::spawn({
             let (rounds, row) = (rounds.clone(), row.clone());
-            async move { rounds.enter(&row, Free { down: 0, up: 3 }).await }
+            async move { rounds.enter(&row, WANTED).await }
         });
         rounds.enter(&other, Free::default()).await.end(true);
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
-        assert_eq!(first.wanted(), Free { down: 0, up: 3 }, "of those who wait, too");
+        assert_eq!(first.wanted(), Free { down: 0, up: 6 }, "of those who wait, too");
         first.end(false);
         let second = waiting.await.expect("it has its turn");
         assert!(second.rests());
         tokio::time::advance(PAUSE_MIN).await;
         assert!(!second.rests());
         second.end(false);
-        let third = rounds.enter(&row, Free::default()).await;
+        let third = rounds.enter(&row, WANTED).await;
         tokio::time::advance(PAUSE_MIN).await;
         assert!(third.rests(), "twice as long");
         third.end(true);
-        assert!(!rounds.enter(&row, Free::default()).await.rests());
+        assert!(!rounds.enter(&row, WANTED).await.rests());
     }
 }

@@ -737,3 +737,33 @@ fn each_rule_that_is_left_out_is_missed() {
         println!("{}: seed {seed}: {e}", bug.name());
     }
 }
+
+/// A transaction on more shares than are held otherwise, and one on the first of those that come
+/// after.
+#[test]
+fn all_shares_of_a_transaction_are_held_together() {
+    let shares = meridian_base::limits::SHARES_HELD_MAX as u64 + 1;
+    let mut world = World::new(1, PlantedBugs::NONE);
+    let change = |world: &mut World, rows: std::ops::Range<u64>, change: &dyn Fn(TxnId) -> Change| {
+        let id = world.new_id();
+        let write = |row| Mutation { key: key(row), change: change(id), columns: ColumnMask::ALL };
+        let schema = SchemaUse { version: world.state.grant().version, ..SchemaUse::default() };
+        let (reads, writes, global) = (Vec::new(), rows.map(write).collect(), Default::default());
+        let request = CommitRequest { id, reads, writes, min_commit: Timestamp::MIN, schema, global };
+        world.sent.insert(id, Sent { request, row: 0, effect: Effect::Read, was_refused: false });
+        world.certify(id).expect("nothing is wrong");
+        world.append(Vec::new());
+        world.apply_all();
+        id
+    };
+    let set = change(&mut world, 0..shares, &|id| Change::Put(Share::begin(id, 3, BOUNDS).encode()));
+    change(&mut world, 0..shares, &|_| Change::Add(1));
+    for row in 0..shares - 2 {
+        let _ = world.engine.share(&world.store, &key(row), &world.clock, world.micros);
+    }
+    change(&mut world, shares - 2..shares, &|_| Change::Add(1));
+    change(&mut world, 0..shares, &|_| Change::Shift(Late::grant(set, 0, 5)));
+    let sums = [0, shares - 3, shares - 2, shares - 1].map(|row| world.sum(row, Timestamp::MAX));
+    assert_eq!(sums, [Some(4), Some(4), Some(5), Some(5)]);
+    assert_eq!(world.grants(0, Timestamp::MAX), Some((set, -BOUNDS.lo, BOUNDS.hi + 5)));
+}

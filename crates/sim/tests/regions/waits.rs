@@ -225,3 +225,27 @@ fn an_upsert_of_many_rows_takes_few_messages() {
     assert!(took.iter().all(|took| *took < Duration::from_millis(500)), "{took:?}");
     assert_eq!(c.sql(US, "defaultdb", "SELECT count(*), sum(v) FROM t"), [["1500", "3000"]]);
 }
+
+/// Who reads a number to write it stands in line with those who only add to it: all of them go on.
+#[test]
+fn numbers_that_are_read_to_be_written_line_up_with_deltas() {
+    const DELTAS: usize = 3_000;
+    const GUARDED: usize = 5;
+    let mut c = Cluster::start(3, 1, 65, Tuning::default());
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE d PRIMARY REGION \"{US}\" REGIONS \"{EU}\", \"{ASIA}\""));
+    c.sql(US, "d", "CREATE TABLE quotas (id INT8 PRIMARY KEY, used INT8 NOT NULL ESCROW CHECK (used BETWEEN 0 AND 1000000))");
+    c.sql(US, "d", "INSERT INTO quotas VALUES (1, 500000)");
+    c.settled(US, "d");
+    let add = "UPDATE quotas SET used = used + 1 WHERE id = 1";
+    let adding = [US, EU, ASIA].map(|region| c.repeat(region, "d", add, DELTAS));
+    while adding.iter().any(|ended| ended.lock().len() < 10) {
+        c.pass(Duration::from_millis(100));
+    }
+    let guarded = format!("{add} AND used < 900000 RETURNING used");
+    let guarding = [US, EU].map(|region| c.repeat(region, "d", &guarded, GUARDED));
+    all_succeed(&mut c, &guarding, GUARDED, Duration::from_secs(10));
+    assert!(adding.iter().any(|ended| ended.lock().len() < DELTAS), "nobody added meanwhile, this shows nothing");
+    all_succeed(&mut c, &adding, DELTAS, Duration::from_secs(10));
+    let all = 500_000 + 3 * DELTAS + 2 * GUARDED;
+    assert_eq!(c.sql(US, "d", "SELECT used FROM quotas WHERE id = 1"), [[all.to_string()]]);
+}

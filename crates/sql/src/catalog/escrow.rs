@@ -71,6 +71,11 @@ impl EscrowColumn {
         let bounds = Bounds { lo: self.lo, hi: self.hi };
         self.before.as_ref().map_or(bounds, |b| Bounds { lo: self.lo.max(b.lo), hi: self.hi.min(b.hi) })
     }
+    /// Within what the number of any row is, also while its bounds change.
+    pub fn widest(&self) -> Bounds {
+        let bounds = Bounds { lo: self.lo, hi: self.hi };
+        self.before.as_ref().map_or(bounds, |b| Bounds { lo: self.lo.min(b.lo), hi: self.hi.max(b.hi) })
+    }
     /// The bounds of one row; `ty` is the column's. 22003 if a limit is beyond what can be counted.
     pub fn bounds_of(&self, row: &[Datum], ty: &Type) -> Result<Bounds> {
         let before = self.before.iter().flat_map(|b| &b.limits);

@@ -318,7 +318,7 @@ impl Deriver<'_> {
 }
 
 /// Whether a table has a constraint of a name.
-pub(super) fn constraint_exists(table: &Table, name: &str) -> bool {
+pub(crate) fn constraint_exists(table: &Table, name: &str) -> bool {
     table.checks.iter().any(|c| c.name == name)
         || table.foreign_keys.iter().any(|f| f.name == name)
         || table.indexes.iter().any(|i| i.is_constraint && i.name == name && !crate::catalog::is_implicit_primary(table, i))

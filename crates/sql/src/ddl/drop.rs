@@ -244,7 +244,8 @@ impl Deriver<'_> {
             index.state = crate::catalog::IndexState::Public;
         }
         for column in &mut table.escrow {
-            column.index = self.new_id();
+            // There is no row whose bounds would have to be moved.
+            (column.index, column.before) = (self.new_id(), None);
         }
         if let Some(at) = table.indexes.iter().skip(1).position(|i| i.holds_rows) {
             super::constraint::replace_primary(&mut table, at + 1);

@@ -47,11 +47,15 @@ impl Deriver<'_> {
             return Ok(());
         }
         let sites = self.sites(table, database);
+        let home = |site: &GroupId| self.catalog.group_by_id(*site).filter(|g| !g.kind.follows_primary());
+        let closes = |site: &&GroupId| home(site).is_some_and(|group| database.dropping.contains(&group.home));
+        let closing: Vec<GroupId> = sites.iter().filter(closes).copied().collect();
         for at in 0..table.escrow.len() {
             let ordinal = table.escrow[at].ordinal;
             let Said { bounds: Bounds { lo, hi }, limits } = said(table, ordinal)?;
             let index = self.new_id();
-            table.escrow[at] = EscrowColumn { index, lo, hi, sites: sites.clone(), limits, ..declared(ordinal) };
+            table.escrow[at] =
+                EscrowColumn { index, lo, hi, sites: sites.clone(), limits, closing: closing.clone(), ..declared(ordinal) };
             check_default(&table.columns[ordinal as usize], Bounds { lo, hi })?;
         }
         Ok(())
@@ -165,6 +169,14 @@ pub(super) fn check(table: &Table) -> Result<()> {
         if said(table, ordinal)? != told(column) {
             return refuse("keeps its bounds and its type");
         }
+        for before in column.before.iter().flat_map(|b| &b.checks) {
+            let still_means_it = |limit: &Limit| uses_column(table, &before.expression, limit.ordinal);
+            let mut limits = column.before.iter().flat_map(|b| &b.limits);
+            let is_there = uses_column(table, &before.expression, ordinal).unwrap_or(false);
+            if !is_there || !limits.all(|limit| still_means_it(limit).unwrap_or(false)) {
+                return refuse(&format!("had constraint \"{}\", whose columns stay until its bounds have changed", before.name));
+            }
+        }
         if table.moving.is_some() {
             return refuse("keeps its table where it is");
         }
@@ -214,6 +226,10 @@ pub(super) fn follow_checks(table: &mut Table, base: &Catalog, begun: &[Job], jo
             if uses_column(&old, &check.expression, ordinal)? {
                 checks.push(check.clone());
             }
+        }
+        // What is taken back if a number is outside of the new bounds has to have its columns.
+        if begun.iter().chain(&*jobs).any(|job| !moved.contains(job)) {
+            return Err(unsupported(table, ordinal, "changes its bounds by a statement of its own"));
         }
         let column = &mut table.escrow[at];
         let before = Before { lo: column.lo, hi: column.hi, limits: column.limits.clone(), checks };

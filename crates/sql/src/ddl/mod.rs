@@ -38,7 +38,7 @@ use sqlparser::ast::{self, ObjectName, ObjectType};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-pub(crate) use constraint::replace_primary;
+pub(crate) use constraint::{constraint_exists, replace_primary};
 pub(crate) use regions::with_groups;
 
 /// What a statement means besides its text and the catalog.
@@ -180,6 +180,12 @@ pub fn derive(statement: &Statement, catalog: &Catalog, context: &DdlContext) ->
             }
             escrow::check(table)?;
         }
+    }
+    let moves = |job: &Job| matches!(job, Job::LowerBounds { .. } | Job::RaiseBounds { .. });
+    if context.jobs.iter().any(moves) && !d.jobs.iter().all(moves) {
+        return Err(Error::unsupported(
+            "the bounds of an escrow column change in a transaction block without other work on tables",
+        ));
     }
     Ok(Ddl { tag, notices: d.notices, change: d.change, jobs: d.jobs, private: d.private })
 }

@@ -216,8 +216,14 @@ async fn apply<T: Transaction>(plan: &DmlPlan, change: Change, changes: &mut Cha
             if is_upsert {
                 changes.refuse_second(&(table.group_of(&old)?, table.primary_key(&old)?))?;
             }
+            let adds_first = !deltas.is_empty() && escrow::adds_first(table, &old, &new)?;
+            if adds_first {
+                escrow::add_all(table, &table.primary_key(&new)?, &deltas, rt).await?;
+            }
             write_changes(table, &old, &before_deltas(&old, &new, &deltas), rt).await?;
-            escrow::add_all(table, &table.primary_key(&new)?, &deltas, rt).await?;
+            if !adds_first {
+                escrow::add_all(table, &table.primary_key(&new)?, &deltas, rt).await?;
+            }
             if is_upsert {
                 changes.touched.insert((table.group_of(&new)?, table.primary_key(&new)?));
             }

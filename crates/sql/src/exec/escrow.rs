@@ -56,7 +56,8 @@ async fn fill<T: Transaction>(of: &Numbers, rows: &mut [Row], rt: &mut Runtime<'
     for ordinal in &of.ordinals {
         let Some(column) = of.table.escrow_column(*ordinal) else { continue };
         let shares: Vec<Key> = keys.iter().map(|key| column.share_key(key)).collect();
-        let sums = sums(column, &shares, of.is_dense, of.locking.is_to_write(), rt).await?;
+        let to_write = of.locking.is_to_write().then(|| of.locking.if_busy()).flatten();
+        let sums = sums(column, &shares, of.is_dense, to_write, rt).await?;
         let at = place(&of.columns, *ordinal)?;
         for (row, share) in rows.iter_mut().zip(&shares) {
             row[at] = match sums.get(share) {
@@ -97,16 +98,16 @@ fn without_share(table: &Table) -> Error {
 
 /// The exact numbers of rows, with the bounds that their tokens tell (E2), by the keys of their
 /// shares. `is_dense`: all shares between the first and the last are wanted. `to_write`: they are
-/// locked before they are read, so that changes by others wait.
+/// locked before they are read, so that changes by others wait; and what to do if they are taken.
 async fn sums<T: Transaction>(
     column: &EscrowColumn,
     shares: &[Key],
     is_dense: bool,
-    to_write: bool,
+    to_write: Option<OnLocked>,
     rt: &mut Runtime<'_, T>,
 ) -> Result<BTreeMap<Key, (i128, Bounds)>> {
-    if to_write {
-        lock(column, shares, rt).await?;
+    if let Some(if_taken) = to_write {
+        lock(column, shares, if_taken, rt).await?;
     }
     let mut sums: BTreeMap<Key, Sum> = BTreeMap::new();
     for range in ranges(shares, is_dense) {
@@ -184,7 +185,13 @@ async fn number_now<T: Transaction>(
         return Ok(None);
     }
     rt.ctx.stay_home(column.sites.iter().copied(), Locking::None)?;
-    let Some(found) = rt.txn.sites_now(&column.sites, share).await? else { return Ok(None) };
+    let found = match rt.txn.sites_now(&column.sites, share).await {
+        Ok(Some(found)) => found,
+        Ok(None) => return Ok(None),
+        // No replica is near, or not all regions answer: what is read as usual may do.
+        Err(e) if e.is_unavailable() => return Ok(None),
+        Err(e) => return Err(e),
+    };
     let mut sum = Sum::default();
     for (site, versions) in column.sites.iter().zip(&found) {
         sum.add_site(versions.iter().map(|(key, value)| (key, &value[..])));
@@ -194,8 +201,9 @@ async fn number_now<T: Transaction>(
 }
 
 /// Keeps changes of these shares by others away, as far as they wait in queues.
-async fn lock<T: Transaction>(column: &EscrowColumn, shares: &[Key], rt: &mut Runtime<'_, T>) -> Result<()> {
-    let locking = Locking::Exclusive(OnLocked::Wait);
+async fn lock<T: Transaction>(column: &EscrowColumn, shares: &[Key], if_taken: OnLocked, rt: &mut Runtime<'_, T>) -> Result<()> {
+    // A row that was not left out is not left out for its number.
+    let locking = Locking::Exclusive(if if_taken == OnLocked::NoWait { OnLocked::NoWait } else { OnLocked::Wait });
     rt.ctx.stay_home(column.sites.iter().copied(), locking)?;
     for site in &column.sites {
         rt.txn.get_many(*site, shares, ColumnMask::ALL, locking).await?;
@@ -207,7 +215,7 @@ async fn lock<T: Transaction>(column: &EscrowColumn, shares: &[Key], rt: &mut Ru
 async fn number<T: Transaction>(
     column: &EscrowColumn,
     share: &Key,
-    to_write: bool,
+    to_write: Option<OnLocked>,
     rt: &mut Runtime<'_, T>,
 ) -> Result<Option<(i128, Bounds)>> {
     Ok(sums(column, std::slice::from_ref(share), false, to_write, rt).await?.remove(share))
@@ -372,7 +380,7 @@ pub(super) async fn bring_ahead<T: Transaction>(
         for (primary, deltas) in changes {
             let Some((_, delta)) = deltas.iter().find(|(ordinal, _)| *ordinal == column.ordinal) else { continue };
             // What no row can have is told when it is added.
-            let Some(delta) = scaled_delta(delta, ty, column.bounds())?.filter(|d| d.abs() <= column.hi - column.lo) else {
+            let Some(delta) = scaled_delta(delta, ty, column.widest())?.filter(|d| d.abs() <= column.widest().width()) else {
                 continue;
             };
             let (share, late) = (column.share_key(primary), Late::delta(TxnId::default(), delta));
@@ -387,6 +395,17 @@ pub(super) async fn bring_ahead<T: Transaction>(
         }
     }
     Ok(())
+}
+
+/// Whether deltas of a row come before its other changes: these may take tokens that the deltas
+/// give.
+pub(super) fn adds_first(table: &TablePlan, old: &[Datum], new: &[Datum]) -> Result<bool> {
+    let narrows = |column: &EscrowColumn| {
+        let (before, after) = (row_bounds(table, column, old)?, row_bounds(table, column, new)?);
+        Ok::<_, Error>(after.lo > before.lo || after.hi < before.hi)
+    };
+    let stays = table.primary_key(old)? == table.primary_key(new)?;
+    Ok(stays && table.table.escrow.iter().map(narrows).collect::<Result<Vec<bool>>>()?.contains(&true))
 }
 
 /// Adds to the numbers of a row. `false`: the row is not there.
@@ -416,8 +435,9 @@ pub(super) async fn read<T: Transaction>(
     rt: &mut Runtime<'_, T>,
 ) -> Result<()> {
     for column in table.table.escrow.iter().filter(|e| ordinals.contains(&e.ordinal)) {
-        let (found, _) =
-            number(column, &column.share_key(primary), true, rt).await?.ok_or_else(|| without_share(&table.table))?;
+        let (found, _) = number(column, &column.share_key(primary), Some(OnLocked::Wait), rt)
+            .await?
+            .ok_or_else(|| without_share(&table.table))?;
         row[column.ordinal as usize] = datum(found, &table.types[column.ordinal as usize])?;
     }
     Ok(())
@@ -435,11 +455,11 @@ async fn add<T: Transaction>(
     let of = table.table.escrow_column(ordinal);
     let column = of.ok_or_else(|| Error::internal("a delta of a column that has no shares"))?;
     let share = column.share_key(primary);
-    let delta = match scaled_delta(delta, &table.types[ordinal as usize], column.bounds())? {
-        Some(delta) if delta.abs() <= column.hi - column.lo => delta,
+    let delta = match scaled_delta(delta, &table.types[ordinal as usize], column.widest())? {
+        Some(delta) if delta.abs() <= column.widest().width() => delta,
         // No row can have it; whether there is one has to be known first.
         certain => {
-            return match (number(column, &share, false, rt).await?, certain) {
+            return match (number(column, &share, None, rt).await?, certain) {
                 (None, _) => Ok(false),
                 (Some((_, bounds)), Some(_)) => Err(outside(table, column, bounds, None)),
                 (Some((_, bounds)), None) => checked(table, column, bounds, &Datum::Null).map(|_| true),
@@ -459,7 +479,7 @@ async fn add<T: Transaction>(
         return Err(outside(table, column, bounds, Some(number)));
     }
     // What no site said is certified: the row is not there, or the number would leave its bounds.
-    let Some((number, bounds)) = number(column, &share, false, rt).await? else { return Ok(false) };
+    let Some((number, bounds)) = number(column, &share, None, rt).await? else { return Ok(false) };
     if !bounds.contain(number + delta) {
         return Err(outside(table, column, bounds, Some(number)));
     }
@@ -478,13 +498,17 @@ async fn rebound<T: Transaction>(
     if before == after {
         return Ok(());
     }
+    // What a job has not come to yet has other tokens than the two say.
+    if column.before.is_some() {
+        return settle(table, column.index, &[row.to_vec()], true, rt).await;
+    }
     let (first, share) = (column.first_site(table.group_of(row)?), column.share_key(&table.primary_key(row)?));
     let others = column.open_sites().filter(|site| *site != first);
     let sites: Vec<GroupId> = std::iter::once(first).chain(others).collect();
     let Put::Nowhere { is_there } = put_in(&sites, &share, Late::rebound(TxnId::default(), before, after), rt).await? else {
         return Ok(());
     };
-    match number(column, &share, false, rt).await? {
+    match number(column, &share, None, rt).await? {
         None => Err(without_share(&table.table)),
         Some((number, _)) if !after.contain(number) => Err(outside(table, column, after, None)),
         Some(_) => Err(short(table, column, is_there)),
@@ -502,9 +526,11 @@ pub(super) async fn settle<T: Transaction>(
     let Some(column) = table.table.escrow.iter().find(|c| c.index == index) else { return Ok(()) };
     let shares: Vec<Key> = rows.iter().map(|row| Ok(column.share_key(&table.primary_key(row)?))).collect::<Result<_>>()?;
     if to_write {
-        lock(column, &shares, rt).await?;
+        lock(column, &shares, OnLocked::Wait, rt).await?;
     }
-    let found = shares::sites(column, &shares, true, rt).await?;
+    // Between the rows of one group there may be those of others.
+    let is_dense = table.table.groups().nth(1).is_none();
+    let found = shares::sites(column, &shares, is_dense, rt).await?;
     for (row, share) in rows.iter().zip(&shares) {
         rt.pause().await?;
         let sites = found.get(share).ok_or_else(|| without_share(&table.table))?;
@@ -598,7 +624,7 @@ async fn put_in<T: Transaction>(sites: &[GroupId], share: &Key, late: Late, rt: 
 pub(super) fn show(table: &TablePlan, ordinal: u32, shown: &mut Datum, delta: &Datum) -> Result<()> {
     let ty = &table.types[ordinal as usize];
     let Some(column) = table.table.escrow_column(ordinal) else { return Ok(()) };
-    if let (Some(before), Some(delta)) = (scaled(shown, ty)?, scaled_delta(delta, ty, column.bounds())?) {
+    if let (Some(before), Some(delta)) = (scaled(shown, ty)?, scaled_delta(delta, ty, column.widest())?) {
         *shown = datum(before + delta, ty)?;
     }
     Ok(())

@@ -8,6 +8,7 @@ use super::{FREE_ATTEMPTS, JobContext, options};
 use crate::catalog::escrow::uses_column;
 use crate::catalog::lookup::TableRef;
 use crate::catalog::{Check, EscrowColumn, Table, job};
+use crate::ddl::constraint_exists;
 use crate::env::{Environment, Locking, Scan, Transaction};
 use crate::exec::{ExecContext, ExecOptions, Interrupt, MEMORY_BYTES_MAX, settle_rows};
 use crate::shared::SessionSequences;
@@ -53,7 +54,16 @@ pub(super) fn take_back(table: &mut Table, index: u32) {
     let is_its = |c: &Check| uses_column(table, &c.expression, ordinal).unwrap_or(false);
     let new: Vec<DescriptorId> = table.checks.iter().filter(|c| is_its(c)).map(|c| c.id).collect();
     table.checks.retain(|c| !new.contains(&c.id));
-    table.checks.extend(before.checks);
+    for mut check in before.checks {
+        // Another one may have got its name meanwhile.
+        let name = check.name.clone();
+        let mut number = 0;
+        while constraint_exists(table, &check.name) {
+            number += 1;
+            check.name = format!("{name}{number}");
+        }
+        table.checks.push(check);
+    }
 }
 
 /// Settles one page of rows, in one transaction.
@@ -90,7 +100,13 @@ async fn settle_page<'e, E: Environment>(
         memory_bytes_max: MEMORY_BYTES_MAX,
         options: ExecOptions::default(),
     };
-    settle_rows(&plan, index, &rows, attempt >= FREE_ATTEMPTS, &mut txn, &exec).await?;
+    if let Err(e) = settle_rows(&plan, index, &rows, attempt >= FREE_ATTEMPTS, &mut txn, &exec).await {
+        // What it rests on has to be true.
+        if !e.is_retry() {
+            txn.confirm().await?;
+        }
+        return Err(e);
+    }
     let rest = found.rest.or_else(|| after(&scan.range, &found.rows, batch));
     Ok(Page::of(txn, found.rows.len(), rest))
 }

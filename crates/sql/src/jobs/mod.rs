@@ -322,7 +322,10 @@ async fn undo<E: Environment>(env: &E, task: &Job, context: &JobContext) -> Resu
         Job::DropRegion { database, region } => regions::keep_region(env, *database, region, context).await,
         Job::ShowColumns { table, ordinals } => fill::undo(env, *table, ordinals, context).await,
         Job::LowerBounds { table, index } => step(env, context, *table, |t| escrow::take_back(t, *index)).await,
-        Job::RaiseBounds { table, index } => escrow::settle(env, *table, *index, context).await,
+        // Not from where another task got to.
+        Job::RaiseBounds { table, index } => {
+            escrow::settle(env, *table, *index, &JobContext { job: None, ..context.clone() }).await
+        }
         Job::KeepColumns { table, ordinals } => take_back(env, *table, ordinals, context).await,
         Job::FillColumns { .. }
         | Job::ValidateCheck { keep: true, .. }

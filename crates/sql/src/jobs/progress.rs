@@ -40,13 +40,15 @@ pub(super) struct Page<'e> {
 }
 
 impl<'e> Page<'e> {
-    pub fn of<T: Transaction + 'e>(txn: T, rows: usize, rest: Option<KeyRange>) -> Page<'e> {
+    pub fn of<T: Transaction + 'e>(mut txn: T, rows: usize, rest: Option<KeyRange>) -> Page<'e> {
         let commit = async move {
             match txn.has_writes() {
                 true => txn.commit().await.map(drop),
+                // That there is nothing to do is certified, too.
                 false => {
+                    let confirmed = txn.confirm().await;
                     txn.rollback();
-                    Ok(())
+                    confirmed
                 }
             }
         };

@@ -188,3 +188,123 @@ ERROR 0A000: changing a column from type bigint to type integer is not supported
 DETAIL: Every stored row would have to be written again.
 HINT: Add a column of the new type, fill it with UPDATE, drop the old column and rename the new one.
 
+create table q (id int8 primary key, used int8 not null escrow constraint c check (used <= 100 and used <= quota), quota int8 not null, other int8 not null default 0);
+----
+(CREATE TABLE)
+
+insert into q values (1, 45, 80), (2, 5, 30);
+----
+(INSERT 0 2)
+
+-- In a block, the rows still have their old tokens.
+begin;
+----
+(BEGIN)
+
+alter table q drop constraint c, add constraint c check (used <= 50 and used <= quota);
+----
+(ALTER TABLE)
+
+update q set quota = 20 where id = 1;
+----
+ERROR 23514: new row for relation "q" violates check constraint "c"
+DETAIL: "used" stays from -9223372036854775808 to 20.
+
+rollback;
+----
+(ROLLBACK)
+
+begin;
+----
+(BEGIN)
+
+alter table q drop constraint c, add constraint c check (used <= quota);
+----
+(ALTER TABLE)
+
+update q set quota = 200 where id = 2;
+----
+(UPDATE 1)
+
+update q set used = used + 150 where id = 2;
+----
+ERROR 23514: new row for relation "q" violates check constraint "c"
+DETAIL: "used" stays from -9223372036854775808 to 100; it can go down by 9223372036854775813 and up by 95.
+
+rollback;
+----
+(ROLLBACK)
+
+begin;
+----
+(BEGIN)
+
+alter table q drop constraint c, add constraint c check (used <= quota);
+----
+(ALTER TABLE)
+
+update q set quota = 200 where id = 2;
+----
+(UPDATE 1)
+
+commit;
+----
+(COMMIT)
+
+update q set used = used + 195 where id = 2;
+----
+(UPDATE 1)
+
+update q set used = used + 1 where id = 2;
+----
+ERROR 23514: new row for relation "q" violates check constraint "c"
+DETAIL: "used" stays from -9223372036854775808 to 200; it can go down by 9223372036854776008 and up by 0.
+
+alter table q drop constraint c, add constraint c check (used between 0 and 10), drop column quota;
+----
+ERROR 0A000: escrow column "used" of table "q" had constraint "c", whose columns stay until its bounds have changed
+
+alter table q drop column quota;
+----
+ERROR 0A000: escrow column "used" of table "q" had constraint "c", whose columns stay until its bounds have changed
+
+alter table q rename column quota to most;
+----
+(ALTER TABLE)
+
+alter table q add column more int8 not null default 5, drop constraint c, add constraint c check (used <= 1000);
+----
+ERROR 0A000: escrow column "used" of table "q" changes its bounds by a statement of its own
+
+alter table q drop constraint c, add constraint c check (used <= 1000);
+----
+(ALTER TABLE)
+
+begin;
+----
+(BEGIN)
+
+alter table q drop constraint c, add constraint c check (used <= 2000);
+----
+(ALTER TABLE)
+
+truncate q;
+----
+(TRUNCATE TABLE)
+
+commit;
+----
+(COMMIT)
+
+insert into q values (1, 1500, 0);
+----
+(INSERT 0 1)
+
+alter table q drop constraint c;
+----
+(ALTER TABLE)
+
+drop table q;
+----
+(DROP TABLE)
+

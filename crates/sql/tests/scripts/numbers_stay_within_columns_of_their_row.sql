@@ -187,7 +187,7 @@ HINT: Add a column of the new type, fill it with UPDATE, drop the old column and
 
 alter table quotas drop column least;
 ----
-(ALTER TABLE)
+ERROR 0A000: escrow column "used" of table "quotas" had constraint "quotas_check", whose columns stay until its bounds have changed
 
 create table a (id int primary key, n numeric(8, 2) not null escrow check (n <= most), most numeric(6, 2) not null, more int8 not null);
 ----
@@ -233,7 +233,35 @@ quotas | CREATE TABLE public.quotas (
     org text NOT NULL,
     used bigint NOT NULL DEFAULT 0 ESCROW,
     quota integer NOT NULL DEFAULT 10,
-    CONSTRAINT quotas_pkey PRIMARY KEY (org)
+    "least" integer NOT NULL DEFAULT 0,
+    CONSTRAINT quotas_pkey PRIMARY KEY (org),
+    CONSTRAINT quotas_check CHECK ((used BETWEEN least AND quota AND used <= 1000))
 );
 (SHOW 1)
+
+create table c (id int primary key, used int8 not null escrow check (used between least and quota), quota int8 not null, least int8 not null default 0);
+----
+(CREATE TABLE)
+
+insert into c values (1, 50, 80);
+----
+(INSERT 0 1)
+
+-- What the delta gives back is taken at once.
+update c set quota = 40, used = used - 20 where id = 1 returning *;
+----
+id | used | quota | least
+1 | 30 | 40 | 0
+(UPDATE 1)
+
+update c set least = 35, used = used + 6, quota = 50 where id = 1 returning *;
+----
+id | used | quota | least
+1 | 36 | 50 | 35
+(UPDATE 1)
+
+update c set least = 38, used = used + 1 where id = 1 returning *;
+----
+ERROR 23514: new row for relation "c" violates check constraint "c_check"
+DETAIL: Failing row contains (1, 37, 50, 38).
 

@@ -169,10 +169,10 @@ impl Txn {
     /// Moves tokens to the first site, which is forecast to want these. Whether any were moved. A row
     /// that has a round, or rests, is left alone.
     pub(in crate::gateway) async fn bring_ahead(&self, sites: &[GroupId], share: &Key, wanted: Free) -> Result<bool> {
-        let Some(turn) = self.gateway.rounds.try_enter(share).filter(|turn| !turn.rests()) else { return Ok(false) };
+        let Some(turn) = self.gateway.rounds.try_enter(share).filter(|turn| !turn.rests_ahead()) else { return Ok(false) };
         let brought = self.lead_round(sites, share, (wanted, wanted), false).await;
         let has_brought = matches!(brought, Ok(Brought::Yes));
-        turn.end(has_brought);
+        turn.end_ahead(has_brought);
         brought.map(|_| has_brought)
     }
 

@@ -92,7 +92,9 @@ impl Txn {
         let of_absent = |at: usize| answers.iter().filter_map(|a| a.get(at).copied().flatten()).max();
         let there: Option<Vec<Timestamp>> = (0..absent.len()).map(of_absent).collect();
         let Some(there) = there else { return Err(Error::unavailable("no replica in this region answers")) };
-        Ok(here.into_iter().flatten().chain(there).min().unwrap_or(self.began))
+        let reached = here.into_iter().flatten().chain(there).min().unwrap_or(self.began);
+        // Before the catalog that names the groups there may have been others.
+        Ok(reached.max(self.options.schema_committed_at))
     }
 
     /// What a group has in each range at a moment, wherever a replica answers.

@@ -337,11 +337,7 @@ impl Workload for Escrow {
     }
 
     async fn setup(&self, context: &Context, progress: &(dyn Fn(Progress) + Send + Sync)) -> Result<()> {
-        // What survives the loss of a region cannot do without one of three.
-        match self.config.regions_share > 0.0 {
-            true => schema::create_database_surviving(context, DATABASE, "ZONE").await?,
-            false => schema::create_database(context, DATABASE).await?,
-        }
+        schema::create_database(context, DATABASE).await?;
         let home = &context.connector.regions()[0];
         let limit = self.config.limit;
         let by_row = if context.connector.knows_regions() { " LOCALITY REGIONAL BY ROW AS place" } else { "" };

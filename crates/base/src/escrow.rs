@@ -70,6 +70,11 @@ pub fn ranges(first: &Key, last: &Key) -> KeyRange {
     KeyRange::new(first.clone(), tagged(row_of(last), ROUND_TAG))
 }
 
+/// The key of the share that a key of it belongs to, by what it holds.
+pub fn share_of(key: &Key, value: &[u8]) -> Key {
+    Late::of(key, value).map_or_else(|| key.clone(), |(share, ..)| share)
+}
+
 /// The key of what a transaction over several groups adds to a share.
 pub fn late_key(share: &Key, id: TxnId) -> Key {
     let row = row_of(share);

@@ -27,7 +27,7 @@ pub fn allocate(sites: &[Site]) -> Vec<i128> {
     if sites.is_empty() {
         return Vec::new();
     }
-    // 1. Who waits for more than there is gets nothing, and comes before what is only forecast.
+    // 1. Wants of statements that wait come before forecasts. One that is above all offers is zero.
     let fits = |s: &Site| s.is_waiting && s.wanted <= all;
     let mut wanted: Vec<i128> = sites.iter().map(|s| if fits(s) { s.wanted } else { 0 }).collect();
     let mut rejected: Vec<usize> = Vec::new();

@@ -42,8 +42,8 @@ pub enum Kind {
     Decided { value: Value },
     /// The sender has seen that it is behind the receiver: «what have I missed?»
     Fetch,
-    /// The answer to [`Kind::Fetch`], and to whoever asks in an instance that is over here. The
-    /// receiver has no part in any round below the sender's, from its own on, other than `part`.
+    /// The answer to [`Kind::Fetch`], and to an ask in an instance that is over at the sender. Of the
+    /// rounds from the receiver's own up to the sender's, `part` is the only one that it has part in.
     /// `kept`: everything that the sender keeps for other sites, which the receiver adopts (E19).
     Behind { part: Option<Kept>, kept: BTreeMap<GroupId, Kept> },
     /// The incarnation is over at the sender (E20).

@@ -14,9 +14,10 @@
 //! replaced by any site, with a higher ballot and the same offers; the new one finds the value if
 //! there may be one, since any two majorities share a site.
 //!
-//! A site may miss a decision in which it has a part. Whoever has applied the decision keeps that
-//! part for it (counterexample 36). And whoever learns that it has no part itself takes over what
-//! the teller keeps for others: it speaks for these rounds from now on (counterexample 80).
+//! A site may miss a decision in which it has a part. Each site that has applied the decision keeps
+//! that part for it (counterexample 36). A site that learns that it has no part in a round takes over
+//! the parts that its informant keeps for others, since it answers for these rounds from then on
+//! (counterexample 80).
 //!
 //! # What is here
 //!

@@ -216,8 +216,7 @@ impl Turn<'_> {
             Kind::Ask { .. } | Kind::Accept { .. } | Kind::Decided { .. } if message.instance > self.round.instance => {
                 self.reply(Kind::Fetch);
             }
-            // Of this instance, or a decision of one that is over, or the question of somebody who is
-            // not behind.
+            // What is left is of this instance; a decision of one that is over changes nothing.
             Kind::Ask { ballot } => self.ask(*ballot),
             Kind::Accept { ballot, value } => self.accept(*ballot, value),
             Kind::Decided { value } if message.instance == self.round.instance => self.decided(value, message.instance),
@@ -281,8 +280,8 @@ impl Turn<'_> {
         self.reply(Kind::Behind { part, kept });
     }
 
-    /// The site has missed the rounds from its own up to the sender's. It has had part in one of them
-    /// at most, since nobody begins a second one before the first is over for it.
+    /// The site has missed the rounds from its own up to the sender's. It has part in one of them at
+    /// most: a site makes no offer in a round before the round before it is over there.
     fn catch_up(&mut self, instance: u64, part: Option<&Kept>, kept: &BTreeMap<GroupId, Kept>) {
         // A site has no part in a round beyond its own.
         let is_possible = part.is_none_or(|part| part.instance <= self.round.instance);

@@ -11,7 +11,7 @@
 use crate::world::{Checked, Counts, World};
 use meridian_escrow::majority::{PlantedBug, PlantedBugs};
 
-/// Ballots of the sites after faults have ended. One that nobody disturbs ends a round.
+/// Ballots that the sites begin after faults have ended. A ballot without a rival ends its round.
 const ENDING_ATTEMPTS: usize = 60;
 /// Messages that it takes; sites that answer each other for ever send more.
 const ENDING_MESSAGES: usize = 20_000;
@@ -116,7 +116,7 @@ pub fn run(plan: Plan, first: u64, count: u64) -> Result<Counts, (u64, String)> 
     Ok(all)
 }
 
-/// The events of a history that fails, for whoever looks into it.
+/// The events of a history that fails, to find out why.
 fn explain(plan: Plan, seed: u64) -> String {
     let mut world = World::new(plan, seed);
     world.trace = Some(Vec::new());

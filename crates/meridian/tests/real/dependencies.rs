@@ -39,6 +39,7 @@ const TESTS_MAY_USE: &[(&str, &[&str])] = &[
     ("base", &["fixtures"]),
     ("region", &["fixtures"]),
     ("store", &["fixtures"]),
+    ("escrow", &["fixtures"]),
     ("sql", &["fixtures"]),
     ("node", &["fixtures"]),
 ];

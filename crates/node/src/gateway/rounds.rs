@@ -170,6 +170,14 @@ mod tests {
         let third = rounds.enter(&row, WANTED).await;
         tokio::time::advance(PAUSE_MIN).await;
         assert!(third.rests(), "twice as long");
+        drop(third);
+        for (down, up, rests) in [(0, 2, false), (0, 5, true), (9, 0, false), (9, 3, true)] {
+            assert_eq!(rounds.enter(&row, Free { down, up }).await.rests(), rests, "{down} {up}");
+        }
+        let third = rounds.try_enter(&row).expect("nobody has a turn");
+        assert!(third.rests_ahead() && !third.rests());
+        third.end_ahead(false);
+        let third = rounds.enter(&row, WANTED).await;
         third.end(true);
         assert!(!rounds.enter(&row, WANTED).await.rests());
     }

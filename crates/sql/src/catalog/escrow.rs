@@ -2,7 +2,7 @@
 
 use super::expression::{Facts, parse_expression, resolve_columns};
 use super::lookup::TableRef;
-use super::{Catalog, Check, Table};
+use super::{Catalog, Check, Database, Table};
 use crate::types::numeric::Numeric;
 use crate::types::{Datum, Type};
 use meridian_base::escrow::{self, Bounds};
@@ -125,6 +125,16 @@ impl Catalog {
     }
 }
 
+/// The sites among these whose region is being dropped. What follows the primary region stays with
+/// it.
+pub fn closing(catalog: &Catalog, database: &Database, sites: &[GroupId]) -> Vec<GroupId> {
+    let closes = |site: &&GroupId| {
+        let group = catalog.group_by_id(**site).filter(|group| !group.kind.follows_primary());
+        group.is_some_and(|group| database.dropping.contains(&group.home))
+    };
+    sites.iter().filter(closes).copied().collect()
+}
+
 impl Table {
     pub fn escrow_column(&self, ordinal: u32) -> Option<&EscrowColumn> {
         self.escrow.iter().find(|e| e.ordinal == ordinal)
@@ -158,7 +168,7 @@ pub fn can_limit(limit: &Type, ty: &Type) -> bool {
 }
 
 /// How many digits of a number of the type are behind its point.
-fn scale(ty: &Type) -> u16 {
+pub fn scale(ty: &Type) -> u16 {
     match ty {
         Type::Numeric(Some((_, scale))) => u16::try_from(*scale).unwrap_or(0),
         _ => 0,

@@ -5,7 +5,7 @@
 
 use super::Deriver;
 use super::alter::named_column;
-use crate::catalog::escrow::{Before, EPOCHS, Limit, can_limit, limits, scaled, uses_column};
+use crate::catalog::escrow::{Before, EPOCHS, Limit, can_limit, closing, limits, scaled, uses_column};
 use crate::catalog::expression::{Facts, parse_expression, resolve_columns};
 use crate::catalog::job::Job;
 use crate::catalog::{Catalog, Check, Column, Database, EscrowColumn, Homes, Table};
@@ -47,9 +47,7 @@ impl Deriver<'_> {
             return Ok(());
         }
         let sites = self.sites(table, database);
-        let home = |site: &GroupId| self.catalog.group_by_id(*site).filter(|g| !g.kind.follows_primary());
-        let closes = |site: &&GroupId| home(site).is_some_and(|group| database.dropping.contains(&group.home));
-        let closing: Vec<GroupId> = sites.iter().filter(closes).copied().collect();
+        let closing = closing(&self.catalog, database, &sites);
         for at in 0..table.escrow.len() {
             let ordinal = table.escrow[at].ordinal;
             let Said { bounds: Bounds { lo, hi }, limits } = said(table, ordinal)?;

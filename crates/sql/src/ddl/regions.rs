@@ -357,9 +357,7 @@ pub(crate) fn with_groups(catalog: &Catalog, database: Database, next_id: u32) -
             let missing = database.regions.iter().filter(|r| !column.sites.iter().any(|site| home(site).as_ref() == Some(r)));
             let missing: Vec<GroupId> = missing.map(|region| home_of(region, &mut change)).collect();
             column.sites.extend(missing);
-            // What follows the primary region stays with it.
-            let closes = |site: &&GroupId| home(site).is_some_and(|home| database.dropping.contains(&home));
-            column.closing = column.sites.iter().filter(closes).copied().collect();
+            column.closing = crate::catalog::escrow::closing(catalog, &database, &column.sites);
         }
         if table != *before {
             tables.push(Descriptor::Table(table));

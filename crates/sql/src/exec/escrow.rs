@@ -164,9 +164,8 @@ async fn versions<T: Transaction>(
     Ok(found)
 }
 
-/// The key of the share that a version is part of.
 fn share_of((key, value): &Version) -> Key {
-    Late::of(key, value).map_or_else(|| key.clone(), |(share, ..)| share)
+    escrow::share_of(key, value)
 }
 
 /// A site's versions, those of each row together.

@@ -10,11 +10,11 @@ use crate::catalog::lookup::TableRef;
 use crate::catalog::{Check, EscrowColumn, Table, job};
 use crate::ddl::constraint_exists;
 use crate::env::{Environment, Locking, Scan, Transaction};
-use crate::exec::{ExecContext, ExecOptions, Interrupt, MEMORY_BYTES_MAX, settle_rows};
+use crate::exec::{Interrupt, settle_rows};
 use crate::shared::SessionSequences;
 use crate::types::Datum;
 use bytes::Bytes;
-use meridian_base::escrow::{Late, Share};
+use meridian_base::escrow::{Late, Share, share_of};
 use meridian_base::{ColumnMask, DescriptorId, Key, Result, Write};
 
 /// Moves what the closing sites of a table have, their tokens included, to another site. Nothing new
@@ -91,15 +91,7 @@ async fn settle_page<'e, E: Environment>(
     let found = txn.scan(group, scan.clone()).await?;
     let rows: Vec<Vec<Datum>> = found.rows.iter().map(|(_, bytes)| plan.decode_row(bytes.clone())).collect::<Result<_>>()?;
     let (interrupt, system) = (Interrupt::default(), JobSystem { env, catalog: &catalog, names: &context.names });
-    let exec = ExecContext {
-        eval: &context.eval,
-        catalog: &catalog,
-        interrupt: &interrupt,
-        sequences,
-        system: &system,
-        memory_bytes_max: MEMORY_BYTES_MAX,
-        options: ExecOptions::default(),
-    };
+    let exec = system.exec(context, &interrupt, sequences);
     if let Err(e) = settle_rows(&plan, index, &rows, attempt >= FREE_ATTEMPTS, &mut txn, &exec).await {
         // What it rests on has to be true.
         if !e.is_retry() {
@@ -157,9 +149,4 @@ async fn page<'e, E: Environment>(
         shares += 1;
     }
     Ok(Page::of(txn, shares, rest))
-}
-
-/// The key of the share that a key belongs to.
-fn share_of(key: &Key, value: &[u8]) -> Key {
-    Late::of(key, value).map_or_else(|| key.clone(), |(share, ..)| share)
 }

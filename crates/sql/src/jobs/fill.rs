@@ -74,15 +74,7 @@ async fn page<'e, E: Environment>(
         }
     }
     let (interrupt, system) = (Interrupt::default(), JobSystem { env, catalog: &catalog, names: &context.names });
-    let exec = ExecContext {
-        eval: &context.eval,
-        catalog: &catalog,
-        interrupt: &interrupt,
-        sequences,
-        system: &system,
-        memory_bytes_max: MEMORY_BYTES_MAX,
-        options: ExecOptions::default(),
-    };
+    let exec = system.exec(context, &interrupt, sequences);
     fill_rows(&plan, &rows, &mut txn, &exec).await?;
     let rest = found.rest.or_else(|| after(&scan.range, &found.rows, batch));
     Ok(Page::of(txn, found.rows.len(), rest))
@@ -134,6 +126,26 @@ pub(super) struct JobSystem<'a, E> {
     pub env: &'a E,
     pub catalog: &'a Arc<Catalog>,
     pub names: &'a Names,
+}
+
+impl<E: Environment> JobSystem<'_, E> {
+    /// What expressions over a job's rows see.
+    pub fn exec<'a>(
+        &'a self,
+        context: &'a JobContext,
+        interrupt: &'a Interrupt,
+        sequences: &'a SessionSequences<E>,
+    ) -> ExecContext<'a> {
+        ExecContext {
+            eval: &context.eval,
+            catalog: self.catalog,
+            interrupt,
+            sequences,
+            system: self,
+            memory_bytes_max: MEMORY_BYTES_MAX,
+            options: ExecOptions::default(),
+        }
+    }
 }
 
 impl<E: Environment> SystemContext for JobSystem<'_, E> {

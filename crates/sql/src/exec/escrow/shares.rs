@@ -6,12 +6,13 @@
 
 use super::{by_row, place, primary_keys, ranges, share_of, versions};
 use crate::catalog::EscrowColumn;
+use crate::catalog::escrow::scale;
 use crate::env::Transaction;
 use crate::exec::op::{Op, Row};
 use crate::exec::{BATCH, Runtime};
 use crate::plan::physical::Shares;
+use crate::types::Datum;
 use crate::types::numeric::Numeric;
-use crate::types::{Datum, Type};
 use meridian_base::escrow::Share;
 use meridian_base::{Error, GroupId, Key, Result};
 use std::collections::BTreeMap;
@@ -90,13 +91,6 @@ pub(in crate::exec) async fn sites<T: Transaction>(
         }
     }
     Ok(all)
-}
-
-fn scale(ty: &Type) -> u16 {
-    match ty {
-        Type::Numeric(Some((_, scale))) => u16::try_from(*scale).unwrap_or(0),
-        _ => 0,
-    }
 }
 
 /// A part of a number may be outside the column's type.

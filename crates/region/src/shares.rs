@@ -54,8 +54,15 @@ const FOLDED_MAX: usize = 1_024;
 
 /// A late key that goes.
 fn gone(share: &Key, id: TxnId) -> Write {
-    Write { key: escrow::late_key(share, id), value: None, columns: ColumnMask::ALL }
+    without(escrow::late_key(share, id))
 }
+
+fn without(key: Key) -> Write {
+    Write { key, value: None, columns: ColumnMask::ALL }
+}
+
+/// The value of [`escrow::open_key`], which says everything by being there.
+const IS_OPEN: &[u8] = &[1];
 
 /// Everything that a site has of a row: its share, late keys and round.
 pub(crate) fn of_site(share: &Key) -> KeyRange {
@@ -279,6 +286,11 @@ impl Shares {
         }
     }
 
+    /// What deltas of a held share needed since [`Shares::take_demands`], and its forecast.
+    pub fn outlook(&self, share: &Key) -> (Free, Free) {
+        self.held.get(share).map_or_else(Default::default, |held| (held.demand.tokens(), held.wanted))
+    }
+
     /// What deltas needed of the held shares since this was last asked for, where they needed any.
     pub fn take_demands(&mut self) -> Vec<(Key, Demand)> {
         let busy = std::mem::take(&mut self.busy).into_iter();
@@ -339,8 +351,10 @@ impl Shares {
                         writes.extend(held.late.keys().map(|id| gone(&mutation.key, *id)));
                         // A number that is set leaves the round: one of another number holds nothing.
                         if mutation.change == Change::Delete && held.round.is_some() {
-                            let key = escrow::round_key(&mutation.key);
-                            writes.push(Write { key, value: None, columns: ColumnMask::ALL });
+                            writes.push(without(escrow::round_key(&mutation.key)));
+                            if held.round.as_ref().is_some_and(|round| round.offer.is_some()) {
+                                writes.push(without(escrow::open_key(&mutation.key)));
+                            }
                         }
                     }
                 }
@@ -465,10 +479,17 @@ impl Shares {
     }
 
     /// What the log is to hold of a step, which gets its timestamp now. A grant is in the share's next
-    /// version; the offer that it ends holds what it takes until that is applied.
-    pub fn step(&mut self, share: &Key, write: &majority::Write) -> Vec<Write> {
+    /// version; the offer that it ends holds what it takes until that is applied. `before`: the round
+    /// that is stored. The open key is there exactly while the stored round has an offer, of whatever
+    /// incarnation.
+    pub fn step(&mut self, share: &Key, before: Option<&majority::Round>, write: &majority::Write) -> Vec<Write> {
         let all = |key: Key, value: Bytes| Write { key, value: Some(value), columns: ColumnMask::ALL };
         let mut writes = vec![all(escrow::round_key(share), write.round.encode())];
+        match (before.is_some_and(|round| round.offer.is_some()), write.round.offer.is_some()) {
+            (false, true) => writes.push(all(escrow::open_key(share), Bytes::from_static(IS_OPEN))),
+            (true, false) => writes.push(without(escrow::open_key(share))),
+            _ => {}
+        }
         let granted = write.granted.map(|granted| granted.grant);
         match (self.held.get_mut(share), granted) {
             (Some(held), granted) => {

@@ -12,7 +12,7 @@ use crate::versions::Versions;
 use crate::waits::{Ticket, WaitFor};
 use meridian_base::escrow::{self, Free};
 use meridian_base::{Change, Clock, ColumnMask, GroupId, Key, Mutation, Target, Timestamp, TxnId, Write};
-use meridian_escrow::majority::{self, Here, Leader, Message, Round, Site, Wants};
+use meridian_escrow::majority::{self, Here, Leader, Message, Round, Site, Want, Wants};
 use std::collections::BTreeSet;
 
 /// What a site expects of a row, which only its caller knows.
@@ -95,7 +95,7 @@ impl Engine {
         let step = self.site().step(stored.as_ref(), &here, from, message);
         match step.write {
             None => SiteStep::Done(step.send),
-            Some(write) => self.write_step(state, id, share, write, step.send, clock, physical_micros),
+            Some(write) => self.write_step(state, id, share, (stored, write), step.send, clock, physical_micros),
         }
     }
 
@@ -120,7 +120,18 @@ impl Engine {
         let Some(incarnation) = here.incarnation.or(incarnation) else { return SiteStep::Dropped };
         let begun = Leader::begin(&self.site(), stored.as_ref(), &here, incarnation, sites, above);
         let Some(begun) = begun else { return SiteStep::Dropped };
-        self.write_step(state, id, share, begun.write, Box::new(begun.leader), clock, physical_micros)
+        self.write_step(state, id, share, (stored, begun.write), Box::new(begun.leader), clock, physical_micros)
+    }
+
+    /// What the site expects of a row, without statements that wait here: it keeps what deltas needed
+    /// in the last moment, but no more than half of what it has, and wants what is forecast beyond
+    /// that. It is never about to go.
+    pub fn outlook(&self, share: &Key) -> Outlook {
+        let ((lately, forecast), free) = (self.shares.outlook(share), self.free(share).unwrap_or_default());
+        let keep = Free { down: lately.down.clamp(0, free.down.max(0) / 2), up: lately.up.clamp(0, free.up.max(0) / 2) };
+        let want = |forecast: i128, keep: i128| Want { tokens: (forecast - keep).max(0), is_waiting: false };
+        let wants = Wants { down: want(forecast.down, keep.down), up: want(forecast.up, keep.up) };
+        Outlook { keep, wants, is_closing: false }
     }
 
     /// What this site has stored of a row's round, if an offer of it is out there: some site has to
@@ -139,7 +150,7 @@ impl Engine {
 
     /// Rows that were read from the store and may have an offer out, since this was last asked for:
     /// [`Engine::open_round`] says whether, and [`majority::Rows::stored`] arms their timers. A new
-    /// primary finds them when they are touched.
+    /// primary finds all others by their open keys ([`escrow::open_key`]).
     pub fn take_open(&mut self) -> BTreeSet<Key> {
         self.shares.take_open()
     }
@@ -172,7 +183,7 @@ impl Engine {
         state: &GroupState,
         id: TxnId,
         share: &Key,
-        write: majority::Write,
+        (before, write): (Option<Round>, majority::Write),
         then: T,
         clock: &Clock,
         physical_micros: u64,
@@ -183,7 +194,7 @@ impl Engine {
         }
         let above = granted.map_or(Timestamp::MIN, |granted| granted.above);
         let Some(at) = self.draw_own(state, id, share, above, clock, physical_micros) else { return SiteStep::Dropped };
-        let writes = self.shares.step(share, &write);
+        let writes = self.shares.step(share, before.as_ref(), &write);
         self.fly(id, at, &writes);
         SiteStep::Append { at, writes, round: write.round, then }
     }

@@ -297,6 +297,18 @@ impl World {
         Round::decode(self.store.get(&escrow::round_key(&key(row)), at)?.value.as_ref()?)
     }
 
+    /// A new primary finds the rows with an offer out by their open keys.
+    fn check_open(&self) -> Checked {
+        for row in 0..ROWS {
+            let is_open = self.store.get(&escrow::open_key(&key(row)), Timestamp::MAX).is_some_and(|v| v.value.is_some());
+            let round = self.round(row, Timestamp::MAX);
+            if is_open != round.as_ref().is_some_and(|round| round.offer.is_some()) {
+                return Err(format!("row {row} is said to have an offer out: {is_open}, and has {round:?}"));
+            }
+        }
+        Ok(())
+    }
+
     /// A message comes to some site.
     fn deliver(&mut self, (row, to, from): (u64, GroupId, GroupId), message: &Message) -> Checked {
         // Clocks follow messages.
@@ -709,8 +721,10 @@ fn run(seed: u64, bugs: PlantedBugs) -> Result<World, String> {
     let mut world = World::new(seed, bugs);
     for _ in 0..600 {
         world.step()?;
+        world.check_open()?;
     }
     world.settle()?;
+    world.check_open()?;
     world.check().map(|()| world)
 }
 

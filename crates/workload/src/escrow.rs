@@ -261,7 +261,7 @@ impl Escrow {
         let mut rng = context.rng(0);
         for (row, (value, most)) in numbers.iter().filter(|(row, _)| **row < FIRST_WILD) {
             for region in context.connector.regions() {
-                let mut session = context.session(region, DATABASE);
+                let mut session = context.session(&region, DATABASE);
                 for delta in [most - value, -most, *value] {
                     let began = context.timer.now_micros();
                     let update = "UPDATE quotas SET used = used + $1 WHERE id = $2";

@@ -10,6 +10,9 @@
 //! | `P 01 txn` | [`Late`] | transactions over several groups |
 //! | `P 02` | the site's state in rounds of `majority` (crate `escrow`) | that protocol |
 //!
+//! While an offer is out in such a round, a key of its own says so ([`open_key`]), in another index:
+//! a new primary finds the rows whose rounds it has to end without looking at all rows.
+//!
 //! The number at a time is the sum of the contributions of all sites (E1): that of the [`Share`]
 //! and those of the late keys that it does not contain yet ([`Sum`]). What a site may take from the
 //! number, and add to it, are its *free tokens*, down and up. A delta moves a token from one pool
@@ -24,6 +27,8 @@ use serde::{Deserialize, Serialize};
 
 /// Set in the id of an index that holds shares.
 const INDEX: u32 = 1 << 31;
+/// Set as well in the id of an index that says of which rows an offer is out.
+const OPEN: u32 = 1 << 30;
 const SHARE_TAG: u8 = 0;
 const LATE_TAG: u8 = 1;
 const ROUND_TAG: u8 = 2;
@@ -39,9 +44,39 @@ pub const fn index_id(number: u32) -> u32 {
     number | INDEX
 }
 
-/// The reverse of [`index_id`]; other indexes have their ids as numbers.
+/// The reverse of [`index_id`] and [`open_id`]; other indexes have their ids as numbers.
 pub const fn index_number(id: u32) -> u32 {
-    id & !INDEX
+    if id & INDEX == 0 { id } else { id & !(INDEX | OPEN) }
+}
+
+/// The id of the index that says of which of a column's rows an offer is out. The number of the
+/// column's own index is below 2³⁰.
+pub const fn open_id(number: u32) -> u32 {
+    number | INDEX | OPEN
+}
+
+/// The key that is there while an offer of the row is out, from the key of its share.
+pub fn open_key(share: &Key) -> Key {
+    with_open_bit(share, true)
+}
+
+/// The reverse of [`open_key`].
+pub fn share_of_open(open: &Key) -> Key {
+    with_open_bit(open, false)
+}
+
+/// Which rows of a column have an offer out, from the number of the column's index.
+pub fn open_range(number: u32) -> KeyRange {
+    KeyRange::prefix(&open_id(number).to_be_bytes())
+}
+
+fn with_open_bit(key: &Key, is_set: bool) -> Key {
+    const BIT: u8 = (OPEN >> 24) as u8;
+    let mut bytes = key.as_bytes().to_vec();
+    if let Some(first) = bytes.first_mut() {
+        *first = if is_set { *first | BIT } else { *first & !BIT };
+    }
+    Key::new(&bytes)
 }
 
 /// Whether a key belongs to a share: its index is one of [`index_id`]'s.
@@ -418,6 +453,8 @@ mod tests {
         }
         assert_eq!(Late::of(&share, &late.encode()), None);
         assert_eq!(Late::of(&Key::new(&[0x80]), &late.encode()), None);
+        let open = open_key(&share);
+        assert!(is_key(open.as_bytes()) && open_range(7).contains(open.as_bytes()) && share_of_open(&open) == share);
         assert!(is_key(round_key(&share).as_bytes()) && !range(&share).contains(round_key(&share).as_bytes()));
     }
 

@@ -5,6 +5,7 @@ use crate::catalog::steps::StepCall;
 use crate::gateway::Gateway;
 use crate::gateway::env::Env;
 use crate::gateway::in_doubt;
+use crate::gateway::majority::LEAD_PATIENCE;
 use crate::membership::clocks;
 use crate::membership::pings;
 use crate::membership::ranges;
@@ -64,6 +65,8 @@ async fn answer(gateway: &Arc<Gateway>, from: NodeId, request: Request) -> Answe
         | Request::EndInDoubt { group, .. }
         | Request::AheadOf { group, .. }
         | Request::Share { group, .. }
+        | Request::Rounds { group, .. }
+        | Request::Lead { group, .. }
         | Request::Ballot { group: Some(group), .. } => Some(*group),
         Request::ChangeCatalog { .. } | Request::Join { .. } | Request::Stand { .. } => Some(GroupId::CATALOG),
         Request::Ping(_)
@@ -164,6 +167,18 @@ async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
         Request::Share { group, key } => {
             let replica = primary(group)?;
             Ok(Response::Share { offer: replica.share(&key).await?, now: replica.hybrid_now() })
+        }
+        Request::Rounds { group, messages } => {
+            let replica = primary(group)?;
+            if !replica.is_serving() {
+                return Err(Error::not_primary(group));
+            }
+            replica.hear_rounds(messages).await;
+            Ok(Response::Done)
+        }
+        Request::Lead { group, lead, patience } => {
+            let replica = primary(group)?;
+            Ok(Response::Led(shared.lead_rounds(&replica, &lead, patience.min(LEAD_PATIENCE)).await?))
         }
         Request::ForgetDrawn { sequence } => {
             gateway.sessions.read().iter().for_each(|sessions| sessions.forget_drawn(sequence));

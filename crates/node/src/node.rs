@@ -5,6 +5,7 @@ use crate::catalog::CatalogCache;
 use crate::catalog::rows::{Meta, NodeRow, change_rows, meta_key, node_key, row};
 use crate::gateway::env::Env;
 use crate::gateway::foresight;
+use crate::gateway::majority;
 use crate::gateway::txn::{Protocol, Tally};
 use crate::gateway::work::work_loop;
 use crate::gateway::{Gateway, Sessions};
@@ -171,6 +172,7 @@ impl Node {
             flusher: Notify::new(),
             outbox,
             room: Room::default(),
+            farthest_micros: Default::default(),
             protected: Arc::default(),
             metrics: Arc::default(),
             timing: config.timing,
@@ -189,6 +191,7 @@ impl Node {
         let gateway = Gateway::new(shared.clone());
         shared.spawn(work_loop(gateway.clone(), work));
         shared.spawn(foresight::keep(gateway.clone()));
+        shared.spawn(majority::keep(shared.clone()));
         shared.spawn(space::keep(shared.clone(), config.room));
         let node = Node { shared, gateway, addr: addr.clone() };
         upkeep::start(&node.shared, config.gc_ttl, config.gc_interval, config.protected_for_max);

@@ -81,11 +81,15 @@ pub enum PlantedBug {
     EscrowGrantOfAnother,
     /// 87: who gives tokens trusts what it offered.
     EscrowTrustsOffer,
+    /// 33: tokens that are offered in a round of `majority` count as free.
+    EscrowOfferNotHeld,
+    /// 33: a new primary does not know which offers are out.
+    EscrowForgetsOffer,
 }
 
 impl PlantedBug {
     /// All of them, for a campaign.
-    pub const ALL: [PlantedBug; 34] = [
+    pub const ALL: [PlantedBug; 36] = [
         PlantedBug::CommitNotIdempotent,
         PlantedBug::SuccessorIgnoresCeiling,
         PlantedBug::CertifyBelowGc,
@@ -120,6 +124,8 @@ impl PlantedBug {
         PlantedBug::EscrowRefusalNotLogged,
         PlantedBug::EscrowGrantOfAnother,
         PlantedBug::EscrowTrustsOffer,
+        PlantedBug::EscrowOfferNotHeld,
+        PlantedBug::EscrowForgetsOffer,
     ];
 
     /// The rule is one of the shares of numbers (`base::escrow`): only changes of shares show it.
@@ -134,6 +140,8 @@ impl PlantedBug {
                 | PlantedBug::EscrowRefusalNotLogged
                 | PlantedBug::EscrowGrantOfAnother
                 | PlantedBug::EscrowTrustsOffer
+                | PlantedBug::EscrowOfferNotHeld
+                | PlantedBug::EscrowForgetsOffer
         )
     }
 
@@ -174,6 +182,8 @@ impl PlantedBug {
             PlantedBug::EscrowRefusalNotLogged => "escrow-refusal-not-logged",
             PlantedBug::EscrowGrantOfAnother => "escrow-grant-of-another",
             PlantedBug::EscrowTrustsOffer => "escrow-trusts-offer",
+            PlantedBug::EscrowOfferNotHeld => "escrow-offer-not-held",
+            PlantedBug::EscrowForgetsOffer => "escrow-forgets-offer",
         }
     }
     /// The reverse of [`PlantedBug::name`].

@@ -31,16 +31,18 @@
 //! all three.
 
 mod reads;
+mod rounds;
 mod schema;
 mod several;
 
+pub use rounds::{Outlook, SiteStep};
 pub use several::{Deciding, Preparation, Refused, Round, Turn};
 
 use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::conflict_index::{ConflictIndex, Touched};
 use crate::decided::Decided;
 use crate::reservations::Reservations;
-use crate::shares::Shares;
+use crate::shares::{self, Shares};
 use crate::state::{GroupState, Planned};
 use crate::versions::Versions;
 use crate::waits::{Ticket, WaitFor, Waits};
@@ -396,7 +398,7 @@ impl Engine {
     /// change it otherwise than by deltas.
     fn hold_share<V: Versions>(&mut self, versions: &V, share: &Key) -> Result<(), Timestamp> {
         if !self.shares.is_held(share) {
-            let range = Target::Range(escrow::range(share));
+            let range = Target::Range(shares::of_site(share));
             if let Some(at) = self.index.last_in_flight(&range, ColumnMask::ALL, Timestamp::MAX) {
                 return Err(at);
             }
@@ -453,6 +455,23 @@ impl Engine {
         if folded.is_empty() {
             return None;
         }
+        let at = self.draw_own(state, id, share, Timestamp::MIN, clock, physical_micros)?;
+        let writes = self.shares.fold(share, &folded);
+        self.fly(id, at, &writes);
+        Some((at, writes))
+    }
+
+    /// Draws the timestamp, above another one, of a transaction of the primary's own that writes a
+    /// share and changes no number. `None`: not now; somebody prepared has read it or writes it.
+    fn draw_own(
+        &mut self,
+        state: &GroupState,
+        id: TxnId,
+        share: &Key,
+        above: Timestamp,
+        clock: &Clock,
+        physical_micros: u64,
+    ) -> Option<Timestamp> {
         let range = [Mutation { key: share.clone(), change: Change::Delete, columns: ColumnMask::ALL }];
         if self.disturbed(id, &range).is_some() {
             return None;
@@ -462,14 +481,18 @@ impl Engine {
             id,
             reads: Vec::new(),
             writes: Vec::new(),
-            min_commit: Timestamp::MIN,
+            min_commit: above,
             schema,
             global: GlobalReads::default(),
         };
-        let at = self.draw(state, &request, clock, physical_micros).ok()?;
-        let writes = self.shares.fold(share, &folded);
-        self.fly(id, at, &writes);
-        Some((at, writes))
+        match self.draw(state, &request, clock, physical_micros) {
+            Ok(at) => Some(at),
+            Err(Undrawn::Wait(ticket) | Undrawn::NotReady(NotReady::NeedLease(ticket))) => {
+                self.waits.cancel(ticket);
+                None
+            }
+            Err(Undrawn::RecheckGlobal | Undrawn::NotReady(NotReady::NotPrimary)) => None,
+        }
     }
 
     /// Draws the timestamp of a slice that has passed all other tests.

@@ -32,7 +32,8 @@
 //! | an outcome enters the log only when the clock is at its timestamp | [`Engine::decide`] |
 //! | a read never misses what was acknowledged at a faster group's timestamp | [`decided`], [`ReadGate::MoveTo`] |
 //! | votes, outcomes and their effects are functions of the log | [`GroupState`]'s tables, [`GroupState::effect`] |
-//! | a delta of an escrow column takes no token that is not there | `shares` |
+//! | a delta of an escrow column takes no token that is not there, or that is offered | `shares` |
+//! | a step of a site in a round of `majority` is one transaction, and the only one of its row | [`Engine::step_round`] |
 //! | hot rows queue instead of aborting each other; advice only | [`queue`] |
 //!
 //! Each of them can be left out with a [`PlantedBug`], so that the simulator shows that its
@@ -65,7 +66,8 @@ pub mod waits;
 
 pub use bugs::{PlantedBug, PlantedBugs};
 pub use engine::{
-    Certified, Deciding, Engine, NotReady, Preparation, ReadGate, Refused, Round, SchemaCheck, ShareLook, Snapshot, Turn,
+    Certified, Deciding, Engine, NotReady, Outlook, Preparation, ReadGate, Refused, Round, SchemaCheck, ShareLook, SiteStep,
+    Snapshot, Turn,
 };
 pub use queue::{Ended, Ending, Enqueued, IfBusy, Mode, Owner, Place, Queues};
 pub use schema_lease::{Action, Delays, Granted, SchemaLeases};

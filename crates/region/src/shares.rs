@@ -7,15 +7,20 @@
 //! It passes if the *free tokens* cover it: what is applied, less whatever is on its way and takes.
 //! What is on its way and gives counts when it is applied (counterexamples 84 to 86).
 //!
+//! An offer that is out in a round of `majority` is not free (E17): from the certification of its
+//! write on, and until the write that ends it is applied. What a decision takes comes out of it.
+//!
 //! Only shares in use are held. What is not held is read from the store, once nothing in flight
 //! writes it; so forgetting one is always right.
 
 use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::versions::Versions;
+use bytes::Bytes;
 use meridian_base::escrow::{self, Demand, Free, Late, Offer, Share};
 use meridian_base::limits::SHARES_HELD_MAX;
 use meridian_base::record::{Committed, Prepared};
 use meridian_base::{Change, ColumnMask, Key, KeyRange, Mutation, Timestamp, TxnId, Write};
+use meridian_escrow::majority;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
 
@@ -30,6 +35,8 @@ pub(crate) struct Shares {
     taken: BTreeMap<Key, Taken>,
     /// Held shares with many late keys.
     ripe: BTreeSet<Key>,
+    /// Rows that were found with an offer out, or with a round and no share.
+    open: BTreeSet<Key>,
     /// Held shares with a demand.
     busy: BTreeSet<Key>,
     /// Where [`Shares::take_ripe`] goes on.
@@ -47,7 +54,31 @@ const FOLDED_MAX: usize = 1_024;
 
 /// A late key that goes.
 fn gone(share: &Key, id: TxnId) -> Write {
-    Write { key: escrow::late_key(share, id), value: None, columns: ColumnMask::ALL }
+    without(escrow::late_key(share, id))
+}
+
+fn without(key: Key) -> Write {
+    Write { key, value: None, columns: ColumnMask::ALL }
+}
+
+/// The value of [`escrow::open_key`], which says everything by being there.
+const IS_OPEN: &[u8] = &[1];
+
+/// Everything that a site has of a row: its share, late keys and round.
+pub(crate) fn of_site(share: &Key) -> KeyRange {
+    KeyRange::new(share.clone(), escrow::round_key(share).successor())
+}
+
+/// What is applied of a row's rounds.
+pub(crate) fn stored_round<V: Versions>(versions: &V, share: &Key) -> Option<majority::Round> {
+    let alone = KeyRange::new(escrow::round_key(share), of_site(share).end);
+    versions.newest_values(&alone).pop().and_then(|(_, value)| majority::Round::decode(&value))
+}
+
+/// The reverse of [`escrow::round_key`].
+fn share_of_round(round: &Key) -> Key {
+    let bytes = round.as_bytes();
+    escrow::share_key(&bytes[..bytes.len() - 1])
 }
 
 /// One share.
@@ -60,6 +91,10 @@ struct Held {
     late: BTreeMap<TxnId, Late>,
     /// Those of them that are not in `applied` yet, as one.
     sum: Late,
+    /// What the site stores of the row's rounds, applied or certified.
+    round: Option<Box<majority::Round>>,
+    /// Tokens that an offer holds, applied or certified.
+    offered: Free,
     /// Of deltas that were certified, since it was last asked for.
     demand: Demand,
     /// The tokens that are forecast to be needed.
@@ -75,17 +110,33 @@ struct Taken {
 }
 
 impl Held {
-    fn new(applied: Share, late: BTreeMap<TxnId, Late>) -> Held {
+    fn new(applied: Share, late: BTreeMap<TxnId, Late>, round: Option<majority::Round>) -> Held {
         let mut held = Held {
             applied,
             newest: applied,
             late,
             sum: Late::delta(applied.incarnation, 0),
+            round: None,
+            offered: Free::default(),
             demand: Demand::default(),
             wanted: Free::default(),
         };
         held.sum_up();
+        if let Some(round) = round {
+            held.apply_round(round);
+        }
         held
+    }
+
+    /// A step in a round is applied, or read.
+    fn apply_round(&mut self, round: majority::Round) {
+        self.offered = self.offer_in(&round).unwrap_or_default();
+        self.round = Some(Box::new(round));
+    }
+
+    /// A round of another incarnation holds nothing.
+    fn offer_in(&self, round: &majority::Round) -> Option<Free> {
+        round.offer.filter(|_| round.incarnation == self.newest.incarnation)
     }
 
     fn counts(&self, id: TxnId, late: &Late) -> bool {
@@ -131,6 +182,7 @@ impl Shares {
             pending: BTreeMap::new(),
             taken: BTreeMap::new(),
             ripe: BTreeSet::new(),
+            open: BTreeSet::new(),
             busy: BTreeSet::new(),
             folded_last: Key::MIN,
             fold_from: FOLD_FROM,
@@ -173,14 +225,24 @@ impl Shares {
         let alone = KeyRange::new(share.clone(), share.successor());
         let found = versions.newest_values(&alone).pop().and_then(|(_, value)| Share::decode(&value));
         if let Some(applied) = found {
-            // Below the floor are tombstones only.
-            let above = KeyRange::new(escrow::late_key(share, applied.floor), escrow::range(share).end);
-            let late = versions.newest_values(&above).into_iter().filter_map(|(key, value)| Late::of(&key, &value));
+            // Below the floor are tombstones only. The round lies behind the late keys.
+            let above = KeyRange::new(escrow::late_key(share, applied.floor), of_site(share).end);
+            let mut values = versions.newest_values(&above);
+            let is_round = values.last().is_some_and(|(key, _)| *key == escrow::round_key(share));
+            let round = if is_round { values.pop().and_then(|(_, value)| majority::Round::decode(&value)) } else { None };
+            let round = round.filter(|_| !self.bugs.has(PlantedBug::EscrowForgetsOffer));
+            let late = values.into_iter().filter_map(|(key, value)| Late::of(&key, &value));
             let late: BTreeMap<TxnId, Late> = late.map(|(_, id, one)| (id, one)).collect();
             if late.len() >= self.fold_from {
                 self.ripe.insert(share.clone());
             }
-            self.held.insert(share.clone(), Held::new(applied, late));
+            let held = Held::new(applied, late, round);
+            if held.round.as_ref().is_some_and(|round| held.offer_in(round).is_some()) {
+                self.open.insert(share.clone());
+            }
+            self.held.insert(share.clone(), held);
+        } else if stored_round(versions, share).is_some() {
+            self.open.insert(share.clone());
         }
     }
 
@@ -224,6 +286,11 @@ impl Shares {
         }
     }
 
+    /// What deltas of a held share needed since [`Shares::take_demands`], and its forecast.
+    pub fn outlook(&self, share: &Key) -> (Free, Free) {
+        self.held.get(share).map_or_else(Default::default, |held| (held.demand.tokens(), held.wanted))
+    }
+
     /// What deltas needed of the held shares since this was last asked for, where they needed any.
     pub fn take_demands(&mut self) -> Vec<(Key, Demand)> {
         let busy = std::mem::take(&mut self.busy).into_iter();
@@ -231,9 +298,18 @@ impl Shares {
             .collect()
     }
 
-    /// The tokens of a held share that nobody takes yet; `None`: it is not held.
+    /// The tokens of a held share that nobody takes yet, and that no offer holds; `None`: it is not
+    /// held.
     pub fn free(&self, share: &Key) -> Option<Free> {
-        let Free { mut down, mut up } = self.held.get(share)?.free();
+        let held = self.held.get(share)?;
+        let free = self.not_taken(share, held);
+        let offered = if self.bugs.has(PlantedBug::EscrowOfferNotHeld) { Free::default() } else { held.offered };
+        Some(Free { down: free.down - offered.down, up: free.up - offered.up })
+    }
+
+    /// The same, with what an offer holds.
+    fn not_taken(&self, share: &Key, held: &Held) -> Free {
+        let Free { mut down, mut up } = held.free();
         if let Some(taken) = self.taken.get(share).filter(|_| !self.bugs.has(PlantedBug::EscrowIgnoresInFlight)) {
             (down, up) = (down - taken.down, up - taken.up);
         }
@@ -244,7 +320,7 @@ impl Shares {
                 (down - d.min(0), up - u.min(0))
             });
         }
-        Some(Free { down, up })
+        Free { down, up }
     }
 
     /// What the log is to hold of a transaction whose changes have passed [`Shares::covers`] and that
@@ -273,6 +349,13 @@ impl Shares {
                     if let Some(held) = self.held.remove(&mutation.key) {
                         self.forget(&mutation.key);
                         writes.extend(held.late.keys().map(|id| gone(&mutation.key, *id)));
+                        // A number that is set leaves the round: one of another number holds nothing.
+                        if mutation.change == Change::Delete && held.round.is_some() {
+                            writes.push(without(escrow::round_key(&mutation.key)));
+                            if held.round.as_ref().is_some_and(|round| round.offer.is_some()) {
+                                writes.push(without(escrow::open_key(&mutation.key)));
+                            }
+                        }
                     }
                 }
             }
@@ -336,6 +419,12 @@ impl Shares {
                 self.add_late_to(share, id, late);
                 continue;
             }
+            if let Some(round) = write.value.as_ref().and_then(|value| majority::Round::decode(value)) {
+                if let Some(held) = self.held.get_mut(&share_of_round(&write.key)) {
+                    held.apply_round(round);
+                }
+                continue;
+            }
             let Some(held) = self.held.get_mut(&write.key) else { continue };
             match write.value.as_ref().and_then(|value| Share::decode(value)) {
                 Some(share) => held.apply(share),
@@ -364,6 +453,59 @@ impl Shares {
         if held.late.len() >= self.fold_from {
             self.ripe.insert(share);
         }
+    }
+
+    // --- rounds
+
+    /// What a step of the site finds: the incarnation of its share, the tokens that nobody takes,
+    /// those of its own offer included, and the round. `None`: the share is not held.
+    pub fn in_round(&self, share: &Key) -> Option<(TxnId, Free, Option<&majority::Round>)> {
+        let held = self.held.get(share)?;
+        Some((held.newest.incarnation, self.not_taken(share, held), held.round.as_deref()))
+    }
+
+    /// The rows that were found with an offer out, or may have one, since this was last asked for.
+    pub fn take_open(&mut self) -> BTreeSet<Key> {
+        std::mem::take(&mut self.open)
+    }
+
+    /// Whether a step's grant is covered, by what its own offer holds and by what is free. It always
+    /// is, unless a message was damaged.
+    pub fn covers_grant(&self, share: &Key, grant: &Late) -> bool {
+        match self.held.get(share) {
+            Some(held) => held.newest.incarnation == grant.incarnation && self.not_taken(share, held).allow(grant),
+            None => Free::default().allow(grant),
+        }
+    }
+
+    /// What the log is to hold of a step, which gets its timestamp now. A grant is in the share's next
+    /// version; the offer that it ends holds what it takes until that is applied. `before`: the round
+    /// that is stored. The open key is there exactly while the stored round has an offer, of whatever
+    /// incarnation.
+    pub fn step(&mut self, share: &Key, before: Option<&majority::Round>, write: &majority::Write) -> Vec<Write> {
+        let all = |key: Key, value: Bytes| Write { key, value: Some(value), columns: ColumnMask::ALL };
+        let mut writes = vec![all(escrow::round_key(share), write.round.encode())];
+        match (before.is_some_and(|round| round.offer.is_some()), write.round.offer.is_some()) {
+            (false, true) => writes.push(all(escrow::open_key(share), Bytes::from_static(IS_OPEN))),
+            (true, false) => writes.push(without(escrow::open_key(share))),
+            _ => {}
+        }
+        let granted = write.granted.map(|granted| granted.grant);
+        match (self.held.get_mut(share), granted) {
+            (Some(held), granted) => {
+                if let Some(offer) = held.offer_in(&write.round) {
+                    held.offered = offer;
+                }
+                held.round = Some(Box::new(write.round.clone()));
+                if let Some(grant) = granted {
+                    held.newest = held.newest.plus(&grant);
+                    writes.push(all(share.clone(), held.newest.encode()));
+                }
+            }
+            (None, Some(grant)) => writes.push(all(share.clone(), Share::empty(grant.incarnation).plus(&grant).encode())),
+            (None, None) => {}
+        }
+        writes
     }
 
     // --- folds
@@ -427,7 +569,9 @@ impl Shares {
             again.sum_up();
             assert_eq!(again.sum, held.sum, "late keys add up");
             let (free, taken) = (held.free(), self.taken.get(share).copied().unwrap_or_default());
-            assert!(free.down >= taken.down && free.up >= taken.up, "E3: {share:?} has {held:?}, of which {taken:?} is taken");
+            let Free { down, up } = held.offered;
+            let is_covered = free.down >= taken.down + down && free.up >= taken.up + up;
+            assert!(is_covered, "E3: {share:?} has {held:?}, of which {taken:?} is taken");
         }
     }
 }

@@ -27,6 +27,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::Duration;
 
+/// How long tokens may be held after the last fault.
+const REACH_MAX: Duration = Duration::from_secs(10);
+
 /// The database it works in.
 pub const DATABASE: &str = "quotas";
 /// Rows from here on are set, deleted and inserted as well.
@@ -56,6 +59,8 @@ pub struct EscrowConfig {
     pub regions_share: f64,
     /// Of forecasts, in seconds; `None`: the usual one.
     pub epoch: Option<u32>,
+    /// Tokens are moved by `majority`. Then no region comes or goes.
+    pub by_majority: bool,
     /// Pause between two operations of a worker.
     pub think_time: Duration,
 }
@@ -72,6 +77,7 @@ impl Default for EscrowConfig {
             guarded_share: 0.1,
             regions_share: 0.0,
             epoch: None,
+            by_majority: false,
             think_time: Duration::ZERO,
         }
     }
@@ -244,6 +250,43 @@ impl Escrow {
         session.single(rng, sql, &params).await.map(|_| ())
     }
 
+    /// When nothing fails any more and nobody else is there, each region can take a number to both its
+    /// bounds: no token is held, and no round is without an end.
+    async fn reach_all_tokens(
+        &self,
+        context: &Context,
+        numbers: &BTreeMap<i64, (i64, i64)>,
+        verdict: &mut Verdict,
+    ) -> Result<()> {
+        let mut rng = context.rng(0);
+        for (row, (value, most)) in numbers.iter().filter(|(row, _)| **row < FIRST_WILD) {
+            for region in context.connector.regions() {
+                let mut session = context.session(&region, DATABASE);
+                for delta in [most - value, -most, *value] {
+                    let began = context.timer.now_micros();
+                    let update = "UPDATE quotas SET used = used + $1 WHERE id = $2";
+                    loop {
+                        let attempted = session.single(&mut rng, update, &[delta.into(), (*row).into()]).await;
+                        let took = Duration::from_micros(context.timer.now_micros().saturating_sub(began));
+                        match attempted {
+                            Attempted::Committed(_) => break,
+                            Attempted::Failed(e) if took < REACH_MAX && e.sqlstate() != "23514" => {}
+                            Attempted::Failed(e) => {
+                                verdict.expect(false, || format!("row {row}: {region} cannot add {delta} after {took:?}: {e}"));
+                                return Ok(());
+                            }
+                            // Whether it is there nobody knows, so nothing can be said of the rest.
+                            Attempted::Unknown(..) => return Ok(()),
+                        }
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                    }
+                }
+            }
+        }
+        context.stats.note("all tokens reached");
+        Ok(())
+    }
+
     /// `numbers`, with their upper bounds, and `journal`: what there is at the end.
     fn judge(&self, numbers: &BTreeMap<i64, (i64, i64)>, journal: &BTreeSet<i64>, verdict: &mut Verdict) {
         let state = self.state.lock().expect("no panic while judging");
@@ -359,6 +402,10 @@ impl Workload for Escrow {
             let set = format!("ALTER TABLE quotas ALTER COLUMN used SET (escrow.epoch = '{epoch} seconds')");
             schema::run_all(&mut session, &[set]).await?;
         }
+        if self.config.by_majority {
+            let set = "ALTER TABLE quotas ALTER COLUMN used SET (escrow.protocol = 'majority')".to_string();
+            schema::run_all(&mut session, &[set]).await?;
+        }
         progress(Progress { rows_done: 1, rows_total: 1 });
         Ok(())
     }
@@ -370,7 +417,7 @@ impl Workload for Escrow {
         let regions = context.connector.regions();
         let place = if regions.last() == Some(&worker.region) { &regions[0] } else { &worker.region };
         while !context.stop.is_stopped() {
-            if worker.id == 0 && crate::run::chance(self.config.regions_share, &mut rng) {
+            if worker.id == 0 && !self.config.by_majority && crate::run::chance(self.config.regions_share, &mut rng) {
                 self.change_regions(context, &mut session, &mut rng).await?;
             }
             let started = context.timer.now_micros();
@@ -413,6 +460,9 @@ impl Workload for Escrow {
         let journal: BTreeSet<i64> = (0..rows.rows.len()).map(|row| rows.int(row, 0)).collect::<Result<_>>()?;
         let mut verdict = Verdict::default();
         self.judge(&numbers, &journal, &mut verdict);
+        if self.config.by_majority {
+            self.reach_all_tokens(context, &numbers, &mut verdict).await?;
+        }
         Ok(verdict)
     }
 }

@@ -24,6 +24,7 @@
 //! * [`Site`]: what a site does with messages; the table of `docs/design/majority.md`, which also
 //!   says what the caller has to do.
 //! * [`Leader`]: what the leader of a ballot does.
+//! * [`Rows`]: which rows have a leader or an offer out, and when something is to be done for them.
 //! * [`Round`]: what a site stores, the value of the key `P 02`.
 //! * [`PlantedBug`]: rules left out, for the tests to find.
 //!
@@ -38,6 +39,7 @@ mod codec;
 mod leader;
 mod message;
 mod round;
+mod rows;
 mod site;
 mod value;
 
@@ -45,5 +47,6 @@ pub use bugs::{PlantedBug, PlantedBugs};
 pub use leader::{Beginning, End, Leader};
 pub use message::{Kind, Message};
 pub use round::Round;
+pub use rows::{Due, PAUSE_MAX, Rows};
 pub use site::{Granted, Here, Site, Step, Write};
 pub use value::{Accepted, Ballot, Kept, Part, TOKENS_MAX, Value, Want, Wants};

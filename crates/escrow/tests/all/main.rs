@@ -5,5 +5,6 @@ mod bugs;
 mod formats;
 mod histories;
 mod leaders;
+mod rows;
 mod states;
 mod world;

@@ -31,6 +31,7 @@ pub fn workload(think_time: Duration) -> Escrow {
         guarded_share: 0.0,
         regions_share: 0.0,
         epoch: Some(5),
+        by_majority: false,
         think_time,
     })
 }

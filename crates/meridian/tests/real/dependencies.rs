@@ -17,7 +17,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("fixtures", &["base"]),
     ("store", &["base"]),
     ("raft", &["base"]),
-    ("region", &["base", "store"]),
+    ("region", &["base", "escrow", "store"]),
     ("commit", &["base"]),
     ("escrow", &["base"]),
     ("forecast", &[]),

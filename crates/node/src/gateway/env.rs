@@ -362,6 +362,8 @@ impl Environment for Env {
         for (name, value) in ["prepared", "votes", "outcomes"].iter().zip(self.0.shared.groups.remembered()) {
             rows.push((format!("txn.remembered.{name}"), value as u64));
         }
+        let in_rounds: usize = self.0.shared.groups.all().iter().map(|replica| replica.rows_in_rounds()).sum();
+        rows.push(("escrow.rows.in_rounds".to_string(), in_rounds as u64));
         rows.sort();
         rows
     }

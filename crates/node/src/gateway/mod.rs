@@ -10,6 +10,7 @@ pub mod env;
 pub(crate) mod foresight;
 pub(crate) mod global;
 pub(crate) mod in_doubt;
+pub(crate) mod majority;
 pub(crate) mod rounds;
 pub mod txn;
 pub(crate) mod work;

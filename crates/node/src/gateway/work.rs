@@ -2,6 +2,7 @@
 
 use crate::gateway::Gateway;
 use crate::gateway::delivery::{CALL_TIMEOUT, deliver};
+use crate::gateway::majority;
 use crate::gateway::txn::{reserved, voted};
 use crate::replica::Replica;
 use crate::replica::outbox::Work;
@@ -31,6 +32,12 @@ pub(crate) async fn work_loop(gateway: Arc<Gateway>, mut work: mpsc::UnboundedRe
                 Some(replica) => carry(Box::pin(tell_reserved(gateway.clone(), replica, node, id, at, targets))),
                 None => drop(shared.groups.common.outbox.on_its_way()),
             },
+            Work::Rounds { to, messages } => carry(Box::pin(majority::deliver(shared.clone(), to, messages))),
+            Work::BeginRound { group, share } => {
+                if let Some(replica) = shared.groups.replica(group) {
+                    shared.spawn(majority::begin(shared.clone(), replica, share));
+                }
+            }
             Work::Certify { group, id } => {
                 if let Some(replica) = shared.groups.replica(group) {
                     shared.spawn(shared.clone().certify_slice(replica, id));

@@ -12,6 +12,7 @@ use meridian_raft::NodeLog;
 use meridian_region::PlantedBugs;
 use meridian_store::Store;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use tokio::sync::Notify;
 
 /// See the module.
@@ -29,6 +30,8 @@ pub struct Common {
     pub(crate) protected: Arc<Protected>,
     /// What this node counts.
     pub(crate) metrics: Arc<Metrics>,
+    /// The largest round trip to a live node, in microseconds.
+    pub(crate) farthest_micros: AtomicU64,
     /// How long elections take.
     pub(crate) timing: Timing,
     pub(crate) bugs: PlantedBugs,

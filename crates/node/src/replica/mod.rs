@@ -27,6 +27,7 @@ mod machine;
 pub(crate) mod outbox;
 pub(crate) mod pages;
 pub mod primary;
+pub(crate) mod rounds;
 pub(crate) mod term;
 mod versions;
 
@@ -34,6 +35,7 @@ pub(crate) use versions::StoreVersions;
 
 use crate::catalog::ApplyHook;
 use crate::replica::common::Common;
+use crate::replica::rounds::TermRounds;
 use crate::replica::term::{FastPath, Pending, Term};
 use crate::transport::wire::ClosedPromise;
 use bytes::Bytes;
@@ -287,7 +289,9 @@ impl Replica {
             let wait = engine.start_wait(self.physical());
             let now = Timestamp::from_micros(self.physical());
             let participant = Participant::start(self.id, &core.state, now, self.common.ballot_bugs);
-            core.term = Some(Term::new(term, engine, participant, self.fast.clone()));
+            // Sites must not draw the same pauses.
+            let seed = (u64::from(self.id.0) << 32 ^ term).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            core.term = Some(Term::new(term, engine, participant, TermRounds::new(seed), self.fast.clone()));
             wait
         };
         tracing::info!("{} leads {} in term {term}; serving in {} ms", self.node, self.id, wait.as_millis());
@@ -311,6 +315,7 @@ impl Replica {
         term.end_waits(ended);
         self.fold(core);
         self.tick_participant(core);
+        self.tick_rounds(core);
         self.pump(core);
         if self.looks_at_invariants() {
             core.invariant_term();
@@ -462,7 +467,7 @@ impl Replica {
         core.state.apply(entry.position, &payload);
         // The state and the store hold the entry now. On an error the node ends and tells nobody.
         heard?;
-        self.release(&mut core, entry.position, &payload);
+        self.release(&mut core, entry.position, &payload, &decided);
         if self.looks_at_invariants() {
             core.invariant_state();
             core.invariant_term();
@@ -471,8 +476,9 @@ impl Replica {
         Ok(())
     }
 
-    /// Tells everybody who waited for this payload, and sends the next batch.
-    fn release(&self, core: &mut Core, position: LogPosition, payload: &Payload) {
+    /// Tells everybody who waited for this payload, and sends the next batch. `decided`: what became
+    /// visible by outcomes in it.
+    fn release(&self, core: &mut Core, position: LogPosition, payload: &Payload, decided: &[Committed]) {
         let Core { state, term: Some(term), .. } = core else { return };
         let mut woken = Vec::new();
         term.engine.applied(state, payload, &mut woken);
@@ -486,6 +492,7 @@ impl Replica {
                         if let Some(ack) = term.acks.remove(&txn.at) {
                             let _ = ack.send(());
                         }
+                        self.round_applied(term, txn);
                     }
                 }
                 Record::Lease(lease) => {
@@ -501,6 +508,7 @@ impl Replica {
                 Record::Prepared(_) | Record::Refused(_) | Record::Outcome(_) | Record::Settled(_) => {}
             }
         }
+        decided.iter().for_each(|txn| self.round_applied(term, txn));
         self.participant_applied(core, payload);
         if let Some(term) = &mut core.term {
             term.payload_applied(position.term);

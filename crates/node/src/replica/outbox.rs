@@ -1,7 +1,8 @@
 //! What replicas want done outside their lock: messages of the commit protocol to send, slices to
 //! certify, outcomes to log. `crate::gateway::work` does it.
 
-use meridian_base::{BallotMessage, GroupId, NodeId, Peer, Target, Timestamp, TxnId, limits};
+use crate::transport::rounds::RoundMessages;
+use meridian_base::{BallotMessage, GroupId, Key, NodeId, Peer, Target, Timestamp, TxnId, limits};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::mpsc;
@@ -20,6 +21,16 @@ pub(crate) enum Work {
         id: TxnId,
         at: Timestamp,
         targets: Vec<Target>,
+    },
+    /// Messages about rounds of `majority`, for another site or for this one.
+    Rounds {
+        to: GroupId,
+        messages: RoundMessages,
+    },
+    /// A row's offer has been out for too long: its site begins a ballot.
+    BeginRound {
+        group: GroupId,
+        share: Key,
     },
     /// Certify a transaction's slice and vote.
     Certify {
@@ -59,7 +70,7 @@ impl Outbox {
         (Arc::new(Outbox { work, messages: Arc::default() }), received)
     }
     pub fn put(&self, work: Work) {
-        let is_message = matches!(work, Work::Send { .. } | Work::TellReserved { .. });
+        let is_message = matches!(work, Work::Send { .. } | Work::TellReserved { .. } | Work::Rounds { .. });
         if is_message && self.messages.fetch_add(1, Ordering::AcqRel) >= limits::OUTBOX_MESSAGES_MAX {
             self.messages.fetch_sub(1, Ordering::AcqRel);
             return;

@@ -6,6 +6,7 @@
 //! primary), and takes back what the lock-free paths see ([`FastPath`]). A new term starts from the
 //! log.
 
+use crate::replica::rounds::TermRounds;
 use bytes::Bytes;
 use futures::FutureExt;
 use meridian_base::record::{Committed, Payload, Prepared, Record};
@@ -29,6 +30,8 @@ pub(crate) struct Term {
     pub engine: Engine,
     /// This group's part in transactions over several groups.
     pub participant: Participant,
+    /// This site's part in rounds of `majority`.
+    pub rounds: TermRounds,
     /// What reserving reads want to be told with this group's vote.
     pub reading: BTreeMap<TxnId, Vec<Target>>,
     pub queues: Queues,
@@ -128,12 +131,13 @@ impl FastPath {
 }
 
 impl Term {
-    pub fn new(number: u64, engine: Engine, participant: Participant, fast: Arc<FastPath>) -> Term {
+    pub fn new(number: u64, engine: Engine, participant: Participant, rounds: TermRounds, fast: Arc<FastPath>) -> Term {
         assert!(number > 0, "the log counts its terms from 1 on");
         Term {
             number,
             engine,
             participant,
+            rounds,
             reading: BTreeMap::new(),
             queues: Queues::default(),
             pending: Vec::new(),

@@ -3,5 +3,6 @@
 
 mod backlog;
 pub(crate) mod frames;
+pub mod rounds;
 pub mod rpc;
 pub mod wire;

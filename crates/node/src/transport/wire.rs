@@ -11,6 +11,7 @@
 //! that is unknown is an error for that call, never for the connection.
 
 use crate::local::room::Left;
+use crate::transport::rounds::{Lead, RoundMessages};
 use bytes::Bytes;
 use meridian_base::escrow::Offer;
 use meridian_base::record::SchemaGrant;
@@ -268,6 +269,19 @@ pub enum Request {
         group: GroupId,
         key: Key,
     },
+    /// For a site's primary: messages of rounds of `majority`. From `ClusterVersion::ESCROW` on.
+    Rounds {
+        group: GroupId,
+        messages: RoundMessages,
+    },
+    /// For the primary of a gateway's own site: tokens are wanted there. From
+    /// `ClusterVersion::ESCROW` on.
+    Lead {
+        group: GroupId,
+        lead: Lead,
+        /// How long the sender waits.
+        patience: Duration,
+    },
 }
 
 impl Request {
@@ -317,6 +331,8 @@ impl Request {
             | Request::ForgetDrawn { .. }
             | Request::ReleaseKeys { .. }
             | Request::Share { .. }
+            | Request::Rounds { .. }
+            | Request::Lead { .. }
             | Request::WaitsOf(_) => true,
             Request::Relay { request, .. } | Request::Relayed { request, .. } => request.is_of_transaction,
             Request::Raft { .. }
@@ -428,6 +444,8 @@ pub enum Response {
         /// Everything that the site has acknowledged is at or below it.
         now: Timestamp,
     },
+    /// Whether the site has what was wanted.
+    Led(bool),
 }
 
 /// What `meridian node status` says of versions.

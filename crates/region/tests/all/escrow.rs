@@ -1,25 +1,32 @@
 //! Escrow shares of one site under random histories: deltas of this group and of several, numbers
-//! that are set, rows deleted and inserted, exact reads, folds, lost appends and new terms.
+//! that are set, rows deleted and inserted, exact reads, folds, lost appends and new terms. Beside
+//! them the site takes part in rounds of `majority`, which it leads or others do ([`Others`]).
 //!
 //! Checked at every moment of the past: the number that a reader adds up there is that of the
 //! changes committed by then, whatever the order in which they came; the grants are those that were
-//! given and moved, of one incarnation, and cover it (E1 to E3, E14 to E16); and no delta that was
-//! refused commits later.
+//! given and moved, of one incarnation, and cover it and what is offered (E1 to E3, E14 to E17); and
+//! no delta that was refused commits later. In the end no offer is out, and rounds have made no token
+//! and lost none.
 
 use crate::rng::Rng;
+use crate::sites::{self, HERE, Others};
 use crate::store::Store;
-use meridian_base::escrow::{self, Bounds, Late, Share, Sum};
+use meridian_base::escrow::{self, Bounds, Free, Late, Share, Sum};
 use meridian_base::record::{Committed, Outcome, Payload, Prepared, Record, Reserved, SchemaGrant};
 use meridian_base::{
     Change, Clock, ColumnMask, CommitOutcome, CommitRequest, ConflictReason, GroupId, Key, LogPosition, Mutation, NodeId,
     ReadEntry, SchemaUse, Target, Timestamp, TxnId,
 };
-use meridian_region::{Certified, Deciding, Engine, GroupState, PlantedBug, PlantedBugs, Preparation, Turn};
+use meridian_escrow::majority::{Due, Leader, Message, Round, Rows};
+use meridian_region::{Certified, Deciding, Engine, GroupState, Outlook, PlantedBug, PlantedBugs, Preparation, SiteStep, Turn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 const BOUNDS: Bounds = Bounds { lo: 0, hi: 6 };
-const ROWS: u64 = 2;
+const ROWS: u64 = 3;
+const ROUND_TRIP: Duration = Duration::from_millis(1);
+/// The row that was inserted at another site.
+const AWAY: u64 = 2;
 
 type Checked = Result<(), String>;
 
@@ -63,6 +70,18 @@ struct World {
     /// Votes of transactions over several groups, and those of the other group.
     votes: BTreeMap<TxnId, Timestamp>,
     passed: BTreeMap<&'static str, u64>,
+    others: Others,
+    /// The leaders of this site, and its timers.
+    rows: Rows,
+    /// What follows when a step is applied.
+    steps: BTreeMap<TxnId, (u64, Round, Then)>,
+}
+
+/// See [`World::steps`].
+#[derive(Clone, Debug)]
+enum Then {
+    Send(Vec<(GroupId, Message)>),
+    Lead(Box<Leader>),
 }
 
 fn key(row: u64) -> Key {
@@ -92,11 +111,16 @@ impl World {
             told: Vec::new(),
             votes: BTreeMap::new(),
             passed: BTreeMap::new(),
+            others: Others::new(ROWS),
+            rows: Rows::new(seed),
+            steps: BTreeMap::new(),
         };
         world.lease();
-        for row in 0..ROWS {
+        for row in 0..AWAY {
             world.begin(row, Effect::Set(3));
         }
+        let id = world.new_id();
+        world.others.insert(AWAY, Share::begin(id, 3, BOUNDS));
         world
     }
 
@@ -152,7 +176,68 @@ impl World {
         self.state.apply(LogPosition { index, term: self.term }, &rest);
         self.engine.applied(&self.state, &payload, &mut Vec::new());
         self.engine.invariant_engine(&self.state);
+        for record in &payload.records {
+            match record {
+                Record::Batch(txns) => txns.iter().for_each(|txn| self.follow(txn.id, txn.at)),
+                Record::Outcome(Outcome { id, at: Some(at) }) => self.follow(*id, *at),
+                _ => {}
+            }
+        }
     }
+
+    /// What follows a transaction that is applied.
+    fn follow(&mut self, id: TxnId, at: Timestamp) {
+        match self.sent.get(&id).map(|sent| (sent.row, sent.effect)) {
+            Some((row, Effect::Set(_))) => {
+                self.others.set(row, Some(id), at);
+                self.rows.forget(&key(row));
+            }
+            Some((row, Effect::Delete)) => {
+                self.others.set(row, None, at);
+                self.rows.forget(&key(row));
+            }
+            _ => {}
+        }
+        let Some((row, round, then)) = self.steps.remove(&id) else { return };
+        if let Some(Effect::Shift(Late { incarnation, down, up, .. })) = self.sent.get(&id).map(|sent| sent.effect) {
+            self.others.note_moved(row, incarnation, Free { down, up });
+        }
+        self.arm(row, Some(&round));
+        let now = self.clock.now(self.micros);
+        let messages = match then {
+            Then::Send(messages) => messages,
+            Then::Lead(leader) => self.rows.lead(&key(row), *leader, ROUND_TRIP, now, self.time()),
+        };
+        self.others.send(row, HERE, messages, &mut self.rng);
+    }
+
+    fn time(&self) -> Duration {
+        Duration::from_micros(self.micros)
+    }
+
+    /// What is applied of a row's round is told to the timers.
+    fn arm(&mut self, row: u64, round: Option<&Round>) {
+        let is_out = self.engine.open_round(&self.store, &key(row)).is_some();
+        self.rows.stored(&key(row), round, is_out, ROUND_TRIP, self.time());
+    }
+
+    /// What is due now at this site.
+    fn tick(&mut self) -> Checked {
+        for share in self.engine.take_open() {
+            let row = (0..ROWS).find(|row| key(*row) == share).expect("one of the rows");
+            let round = self.round(row, Timestamp::MAX);
+            self.arm(row, round.as_ref());
+        }
+        for due in self.rows.due(self.clock.now(self.micros), self.time()) {
+            let row_of = |share: &Key| (0..ROWS).find(|row| key(*row) == *share).expect("one of the rows");
+            match due {
+                Due::Send { share, messages } => self.others.send(row_of(&share), HERE, messages, &mut self.rng),
+                Due::Begin { share, .. } => self.begin_round(row_of(&share))?,
+            }
+        }
+        Ok(())
+    }
+
     fn apply_all(&mut self) {
         while !self.appended.is_empty() {
             self.apply();
@@ -197,9 +282,198 @@ impl World {
                 self.count(if c.reason == ConflictReason::Short { "short" } else { "conflict" });
                 self.sent.get_mut(&id).expect("sent").was_refused = true;
             }
-            _ => {}
+            _ => self.engine.give_up_claim(id, &mut Vec::new()),
         }
         Ok(())
+    }
+
+    // --- rounds
+
+    fn outlook(&mut self) -> Outlook {
+        Outlook { keep: sites::tokens(&mut self.rng, 2), wants: sites::wants(&mut self.rng), is_closing: self.rng.one_in(20) }
+    }
+
+    fn round(&self, row: u64, at: Timestamp) -> Option<Round> {
+        Round::decode(self.store.get(&escrow::round_key(&key(row)), at)?.value.as_ref()?)
+    }
+
+    /// A new primary finds the rows with an offer out by their open keys.
+    fn check_open(&self) -> Checked {
+        for row in 0..ROWS {
+            let is_open = self.store.get(&escrow::open_key(&key(row)), Timestamp::MAX).is_some_and(|v| v.value.is_some());
+            let round = self.round(row, Timestamp::MAX);
+            if is_open != round.as_ref().is_some_and(|round| round.offer.is_some()) {
+                return Err(format!("row {row} is said to have an offer out: {is_open}, and has {round:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// A message comes to some site.
+    fn deliver(&mut self, (row, to, from): (u64, GroupId, GroupId), message: &Message) -> Checked {
+        // Clocks follow messages.
+        self.clock.advance_to(message.hlc);
+        let now = self.clock.tick(self.micros);
+        if to != HERE {
+            return self.others.receive((row, to, from), message, now, &mut self.rng);
+        }
+        let time = self.time();
+        let sent = self.rows.receive(&key(row), from, message, now, time);
+        self.others.proposed(row, &sent)?;
+        self.others.send(row, HERE, sent, &mut self.rng);
+        let (id, outlook) = (self.new_id(), self.outlook());
+        let step =
+            self.engine.step_round(&self.state, &self.store, id, &key(row), outlook, (from, message), &self.clock, self.micros);
+        match step {
+            SiteStep::Append { at, writes, round, then } => return self.step_taken(id, at, row, writes, round, Then::Send(then)),
+            SiteStep::Done(sent) => self.others.send(row, HERE, sent, &mut self.rng),
+            SiteStep::Wait(_) => self.count("waited"),
+            SiteStep::Dropped => self.count("dropped"),
+            SiteStep::NotReady(_) => {}
+        }
+        Ok(())
+    }
+
+    fn begin_round(&mut self, row: u64) -> Checked {
+        let (id, outlook, known) = (self.new_id(), self.outlook(), self.others.incarnation(row));
+        let above = self.rows.highest(&key(row));
+        let ballot = (known, &sites::all(), above);
+        let step = self.engine.begin_round(&self.state, &self.store, id, &key(row), outlook, ballot, &self.clock, self.micros);
+        match step {
+            SiteStep::Append { at, writes, round, then } => self.step_taken(id, at, row, writes, round, Then::Lead(then)),
+            _ => Ok(()),
+        }
+    }
+
+    fn step_taken(
+        &mut self,
+        id: TxnId,
+        at: Timestamp,
+        row: u64,
+        writes: Vec<meridian_base::Write>,
+        round: Round,
+        then: Then,
+    ) -> Checked {
+        // One step at a time, so the one before is applied.
+        let before = self.round(row, Timestamp::MAX).filter(|before| before.incarnation == round.incarnation);
+        let ended = before.map_or(0, |before| before.instance)..round.instance;
+        let of = round.incarnation;
+        let decided = ended.filter_map(|t| Some((self.others.decided.get(&(row, of, t))?, t)));
+        let parts: Vec<_> = decided.filter_map(|(value, t)| value.kept(HERE, t)).collect();
+        if parts.len() > 1 {
+            return Err(format!("{HERE} has part in several rounds of row {row}"));
+        }
+        if let Some(part) = parts.first() {
+            if at <= part.hlc {
+                return Err(format!("E15: {HERE} uses at {at} what was given at {}", part.hlc));
+            }
+            let effect = Effect::Shift(Late::grant(of, part.change.down, part.change.up));
+            let request = CommitRequest {
+                id,
+                reads: vec![],
+                writes: vec![],
+                min_commit: Timestamp::MIN,
+                schema: SchemaUse::default(),
+                global: Default::default(),
+            };
+            self.sent.insert(id, Sent { request, row, effect, was_refused: false });
+            self.count("granted");
+        }
+        self.count("steps");
+        self.pending.push(Record::Batch(vec![Committed { id, at, writes }]));
+        self.steps.insert(id, (row, round, then));
+        Ok(())
+    }
+
+    fn poke(&mut self, row: u64) {
+        let now = self.clock.now(self.micros);
+        self.others.poke(row, now, &mut self.rng);
+    }
+
+    fn round_event(&mut self, row: u64) -> Checked {
+        self.tick()?;
+        match self.rng.below(12) {
+            0..8 if !self.others.net.is_empty() => {
+                let at = self.rng.below(self.others.net.len() as u64) as usize;
+                if self.rng.one_in(10) {
+                    self.others.net.swap_remove(at);
+                    return Ok(());
+                }
+                let (row, to, from, message) = match self.rng.one_in(6) {
+                    true => self.others.net[at].clone(),
+                    false => self.others.net.swap_remove(at),
+                };
+                self.deliver((row, to, from), &message)?;
+            }
+            8 => self.begin_round(row)?,
+            9 => {
+                let known = self.engine_incarnation(row);
+                let now = self.clock.tick(self.micros);
+                self.others.begin(row, known, now, &mut self.rng);
+            }
+            10 => self.others.spend(row, &mut self.rng),
+            _ => self.poke(row),
+        }
+        Ok(())
+    }
+
+    /// That of the share here.
+    fn engine_incarnation(&self, row: u64) -> Option<TxnId> {
+        self.grants(row, Timestamp::MAX).map(|(incarnation, ..)| incarnation)
+    }
+
+    /// Everything ends: no message is lost any more.
+    fn settle(&mut self) -> Checked {
+        self.append(Vec::new());
+        self.apply_all();
+        while self.state.prepared().next().is_some() {
+            self.decide();
+            self.append(Vec::new());
+            self.apply_all();
+        }
+        for _ in 0..60 {
+            // Nothing but timers begins a ballot here, once the rows are touched.
+            let next = self.rows.next().map_or(0, |next| next.as_micros() as u64);
+            self.micros = next.max(self.micros + 400);
+            self.lease_again();
+            for row in 0..ROWS {
+                self.engine.share(&self.store, &key(row), &self.clock, self.micros);
+                self.poke(row);
+                self.tick()?;
+                if self.others.is_out(row) && self.rng.one_in(3) {
+                    let (known, now) = (self.engine_incarnation(row), self.clock.tick(self.micros));
+                    self.others.begin(row, known, now, &mut self.rng);
+                }
+                self.append(Vec::new());
+                self.apply_all();
+                while let Some((row, to, from, message)) = self.others.net.pop() {
+                    self.deliver((row, to, from), &message)?;
+                    self.append(Vec::new());
+                    self.apply_all();
+                }
+            }
+        }
+        if !self.rows.is_empty() {
+            return Err(format!("rows at rest have timers: {:?}", self.rows));
+        }
+        for row in 0..ROWS {
+            if self.engine.open_round(&self.store, &key(row)).is_some() || self.others.is_out(row) {
+                return Err(format!("an offer of row {row} stays out"));
+            }
+            let Some(of) = self.others.incarnation(row) else { continue };
+            let moved = self.others.moved.get(&(row, of)).copied().unwrap_or_default();
+            if moved != Free::default() {
+                return Err(format!("E2: rounds have changed the grants of row {row} by {moved:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn lease_again(&mut self) {
+        if let Some(lease) = self.engine.renew_lease(&self.state, &self.clock, self.micros) {
+            self.append(vec![Record::Lease(lease)]);
+            self.apply_all();
+        }
     }
 
     /// Prepares a transaction of which this group has one part.
@@ -259,6 +533,8 @@ impl World {
         self.appended.truncate(kept);
         self.apply_all();
         self.term += 1;
+        self.rows = Rows::new(self.rng.below(1 << 30));
+        self.steps.clear();
         self.engine = Engine::start(NodeId(1), GroupId(2), &self.state, self.bugs).folding_from(1);
         self.lease();
         self.count("terms");
@@ -283,6 +559,11 @@ impl World {
         let counted = lates.filter(|(_, id, late)| *id > share.floor && late.incarnation == share.incarnation);
         let (down, up) = counted.fold((share.down, share.up), |(down, up), (.., late)| (down + late.down, up + late.up));
         Some((share.incarnation, down, up))
+    }
+
+    /// What is offered in a round of a row's number.
+    fn offer(&self, row: u64, incarnation: TxnId, at: Timestamp) -> Option<Free> {
+        self.round(row, at).filter(|round| round.incarnation == incarnation)?.offer
     }
 
     /// Every moment of the past.
@@ -313,6 +594,8 @@ impl World {
                 (Effect::Set(value), _) => Some(value),
                 (Effect::Delete, _) => None,
                 (Effect::Shift(late), Some(value)) => Some(value + late.contribution),
+                // Its first tokens here.
+                (Effect::Shift(late), None) if sent.row == AWAY => Some(late.contribution),
                 (Effect::Read | Effect::Shift(_), value) => value,
             };
             match sent.effect {
@@ -335,6 +618,12 @@ impl World {
                 && (down + value < 0 || up - value < 0)
             {
                 return Err(format!("row {} is {value}, and {down} and {up} are granted at {at}", sent.row));
+            }
+            if let (Some((incarnation, down, up)), Some(value)) = (is, self.sum(sent.row, at))
+                && let Some(Free { down: d, up: u }) = self.offer(sent.row, incarnation, at)
+                && (down + value < d || up - value < u)
+            {
+                return Err(format!("row {} is {value} of {down} and {up}, and {d} and {u} are offered at {at}", sent.row));
             }
             for (row, value) in &values {
                 let seen = self.sum(*row, at);
@@ -363,7 +652,7 @@ impl World {
             self.apply_all();
         }
         let row = self.rng.below(ROWS);
-        match self.rng.below(16) {
+        match self.rng.below(24) {
             0..4 => {
                 let delta = [-3, -2, -1, 1, 2, 3][self.rng.below(6) as usize];
                 let id = self.begin(row, Effect::Add(delta));
@@ -417,6 +706,7 @@ impl World {
             11 => self.fold(row),
             12 => self.append(Vec::new()),
             13 | 14 => self.apply(),
+            16.. => self.round_event(row)?,
             _ if self.rng.one_in(8) => self.crash(),
             _ => self.append(Vec::new()),
         }
@@ -429,11 +719,12 @@ impl World {
 
 fn run(seed: u64, bugs: PlantedBugs) -> Result<World, String> {
     let mut world = World::new(seed, bugs);
-    for _ in 0..400 {
+    for _ in 0..600 {
         world.step()?;
+        world.check_open()?;
     }
-    world.append(Vec::new());
-    world.apply_all();
+    world.settle()?;
+    world.check_open()?;
     world.check().map(|()| world)
 }
 
@@ -444,7 +735,7 @@ fn the_number_is_that_of_the_changes_committed_at_every_moment() {
         let world = run(seed, PlantedBugs::NONE).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         world.passed.iter().for_each(|(what, n)| *passed.entry(what).or_default() += n);
     }
-    for what in ["certified", "short", "prepared", "committed", "aborted", "folded", "terms"] {
+    for what in ["certified", "short", "prepared", "committed", "aborted", "folded", "terms", "steps", "granted"] {
         assert!(passed.get(what).is_some_and(|n| *n >= 300), "{what} hardly happens: {passed:?}");
     }
 }

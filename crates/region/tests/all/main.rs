@@ -8,5 +8,6 @@ mod rng;
 mod schema_lease;
 mod serializability;
 mod several;
+mod sites;
 mod states;
 mod store;

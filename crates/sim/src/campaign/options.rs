@@ -162,6 +162,7 @@ impl WorkloadKind {
                 guarded_share: [0.0, 0.2][rng.random_range(0..2)],
                 regions_share: [0.0, 0.03][rng.random_range(0..2)],
                 epoch: [None, Some(1)][rng.random_range(0..2)],
+                by_majority: rng.random_bool(0.5),
                 ..EscrowConfig::default()
             })),
             // As small as it gets, and with more of what goes to other regions than the standard

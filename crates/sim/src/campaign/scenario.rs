@@ -238,7 +238,9 @@ impl Scenario {
             | PlantedBug::EscrowFoldUndecided
             | PlantedBug::EscrowRefusalNotLogged
             | PlantedBug::EscrowGrantOfAnother
-            | PlantedBug::EscrowTrustsOffer => self.several_regions_share = 0.6,
+            | PlantedBug::EscrowTrustsOffer
+            | PlantedBug::EscrowOfferNotHeld
+            | PlantedBug::EscrowForgetsOffer => self.several_regions_share = 0.6,
             // And primaries change meanwhile.
             PlantedBug::EscrowIgnoresPrepared => {
                 self.hand_over_often();

@@ -4,6 +4,7 @@ mod clocks;
 mod columns;
 mod disks;
 mod doubt;
+mod escrow;
 mod global;
 mod jobs;
 mod leaving;

@@ -41,6 +41,30 @@ pub struct EscrowColumn {
     /// While its bounds change: what they were. Numbers stay within both.
     #[serde(default)]
     pub before: Option<Before>,
+    /// How tokens are moved. `None`: by [`Protocol::Any`], and it was never otherwise. A column that
+    /// has ever had [`Protocol::Majority`] keeps its sites: offers of its rows may be out, and
+    /// majorities of different sites would not meet.
+    #[serde(default)]
+    pub protocol: Option<Protocol>,
+}
+
+/// How tokens of a column's rows are moved between its sites (design: escrow, «Redistribution»).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Protocol {
+    /// A transaction over the sites concerned.
+    Any,
+    /// Rounds that a majority of the sites decides.
+    Majority,
+}
+
+impl Protocol {
+    /// What `escrow.protocol` calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Any => "any",
+            Protocol::Majority => "majority",
+        }
+    }
 }
 
 /// The bounds that a column had, and the constraints that said so.
@@ -102,6 +126,13 @@ impl EscrowColumn {
     pub fn epoch(&self) -> Duration {
         self.epoch.unwrap_or(EPOCH)
     }
+    pub fn protocol(&self) -> Protocol {
+        self.protocol.unwrap_or(Protocol::Any)
+    }
+    /// Whether its sites stay as they are.
+    pub fn keeps_sites(&self) -> bool {
+        self.protocol.is_some()
+    }
     /// All shares, the same range in every site.
     pub fn range(&self) -> KeyRange {
         let mut prefix = Vec::with_capacity(4);
@@ -119,6 +150,14 @@ impl EscrowColumn {
 }
 
 impl Catalog {
+    /// The escrow column whose index has this number, with its table.
+    pub fn escrow_of(&self, index: u32) -> Option<(TableRef, EscrowColumn)> {
+        self.tables_with_escrow().find_map(|table| {
+            let column = table.escrow.iter().find(|c| c.index == index)?.clone();
+            Some((table, column))
+        })
+    }
+
     /// All tables with escrow columns.
     pub fn tables_with_escrow(&self) -> impl Iterator<Item = TableRef> {
         self.descriptors.values().filter_map(TableRef::new).filter(|table| !table.escrow.is_empty())

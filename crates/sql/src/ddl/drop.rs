@@ -3,6 +3,7 @@
 
 use super::Deriver;
 use super::constraint::forget_reference;
+use crate::catalog::escrow::Protocol;
 use crate::catalog::lookup::{Name, Relation, TableRef};
 use crate::catalog::system;
 use crate::catalog::{Descriptor, ForeignKey, Sequence, Table};
@@ -246,6 +247,8 @@ impl Deriver<'_> {
         for column in &mut table.escrow {
             // There is no row whose bounds would have to be moved.
             (column.index, column.before) = (self.new_id(), None);
+            // Nor one that has had a round.
+            column.protocol = column.protocol.filter(|protocol| *protocol == Protocol::Majority);
         }
         if let Some(at) = table.indexes.iter().skip(1).position(|i| i.holds_rows) {
             super::constraint::replace_primary(&mut table, at + 1);

@@ -5,7 +5,7 @@
 
 use super::Deriver;
 use super::alter::named_column;
-use crate::catalog::escrow::{Before, EPOCHS, Limit, can_limit, closing, limits, scaled, uses_column};
+use crate::catalog::escrow::{Before, EPOCHS, Limit, Protocol, can_limit, closing, limits, scaled, uses_column};
 use crate::catalog::expression::{Facts, parse_expression, resolve_columns};
 use crate::catalog::job::Job;
 use crate::catalog::{Catalog, Check, Column, Database, EscrowColumn, Homes, Table};
@@ -37,6 +37,7 @@ pub(super) fn declared(ordinal: u32) -> EscrowColumn {
         forecaster: None,
         epoch: None,
         before: None,
+        protocol: None,
     }
 }
 
@@ -80,11 +81,19 @@ impl Deriver<'_> {
                 Err(Error::sql("22023", format!("invalid value for parameter \"escrow.{setting}\": \"{value}\"")).hint(hint))
             };
             match setting.as_str() {
-                "protocol" if value == "any" => {}
+                // Rounds that are under way go on, and it is noted that there may be some.
+                "protocol" if value == "any" => of.protocol = of.protocol.map(|_| Protocol::Any),
                 "protocol" if value == "majority" => {
-                    return Err(Error::unsupported("escrow protocol \"majority\" is not supported yet"));
+                    if !of.closing.is_empty() {
+                        let message = format!("a region is leaving the sites of column \"{column}\" of table \"{name}\"");
+                        return Err(Error::sql("55006", message)
+                            .table(name)
+                            .column(column)
+                            .hint("Set the protocol when the region is gone; SHOW JOBS shows the statement that drops it."));
+                    }
+                    of.protocol = Some(Protocol::Majority);
                 }
-                "protocol" => return invalid("Available values: any.".to_string()),
+                "protocol" => return invalid("Available values: any, majority.".to_string()),
                 "forecaster" => match Kind::parse(value) {
                     Ok(kind) => of.forecaster = Some(kind.name().to_string()),
                     Err(e) => return invalid(format!("{e}.")),
@@ -120,6 +129,22 @@ impl Deriver<'_> {
         let others: Vec<String> = database.regions.iter().filter(|r| **r != home).cloned().collect();
         std::iter::once(first).chain(others.iter().map(|region| self.group_for(database, region))).collect()
     }
+}
+
+/// 0A000 for a statement that changes the sites of a column which keeps them.
+pub(super) fn check_sites(before: &Table, after: &Table) -> Result<()> {
+    for column in before.escrow.iter().filter(|c| c.keeps_sites()) {
+        let Some(now) = after.escrow.iter().find(|c| c.index == column.index) else { continue };
+        if (&now.sites, &now.closing) != (&column.sites, &column.closing) {
+            return Err(unsupported(
+                before,
+                column.ordinal,
+                "keeps its regions, since it has or had escrow.protocol = 'majority'",
+            )
+            .hint("Copy the rows into a new table, whose column never had it, and drop this one."));
+        }
+    }
+    Ok(())
 }
 
 fn unsupported(table: &Table, ordinal: u32, what: &str) -> Error {

@@ -179,6 +179,9 @@ pub fn derive(statement: &Statement, catalog: &Catalog, context: &DdlContext) ->
                 escrow::follow_checks(table, catalog, context.jobs, &mut d.jobs)?;
             }
             escrow::check(table)?;
+            if let Some(before) = catalog.table_by_id(table.id) {
+                escrow::check_sites(&before, table)?;
+            }
         }
     }
     let moves = |job: &Job| matches!(job, Job::LowerBounds { .. } | Job::RaiseBounds { .. });

@@ -53,12 +53,29 @@ HINT: An epoch is an interval from '1 second' to '1 day'.
 
 alter table quotas alter column used set (escrow.protocol = 'majority');
 ----
-ERROR 0A000: escrow protocol "majority" is not supported yet
+(ALTER TABLE)
+
+show create table quotas;
+----
+table_name | create_statement
+quotas | CREATE TABLE public.quotas (
+    id bigint NOT NULL,
+    used bigint NOT NULL ESCROW,
+    other bigint,
+    CONSTRAINT quotas_pkey PRIMARY KEY (id),
+    CONSTRAINT quotas_used_check CHECK ((used BETWEEN 0 AND 50))
+);
+ALTER TABLE public.quotas ALTER COLUMN used SET (escrow.protocol = 'majority', escrow.forecaster = 'none', escrow.epoch = '86400 seconds');
+(SHOW 1)
+
+alter table quotas alter column used set (escrow.protocol = 'any');
+----
+(ALTER TABLE)
 
 alter table quotas alter column used set (escrow.protocol = 'paxos');
 ----
 ERROR 22023: invalid value for parameter "escrow.protocol": "paxos"
-HINT: Available values: any.
+HINT: Available values: any, majority.
 
 alter table quotas alter column used set (escrow.colour = 'red');
 ----

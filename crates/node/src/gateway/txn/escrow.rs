@@ -15,6 +15,7 @@ use meridian_base::escrow::{self, Free, Late, Offer, Share};
 use meridian_base::runtime::BoxFuture;
 use meridian_base::{Change, ColumnMask, DescriptorId, GroupId, Key, Mutation, Result, SessionId, Timestamp, TxnId};
 use meridian_escrow::{Site, allocate};
+use meridian_sql::catalog::escrow::Protocol;
 use meridian_sql::env::{Brought, Transaction, TxnOptions};
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,7 +55,7 @@ impl Ask for Look<'_> {
 }
 
 impl Txn {
-    async fn ask_site(&self, group: GroupId, share: &Key) -> Result<Option<Offer>> {
+    pub(in crate::gateway) async fn ask_site(&self, group: GroupId, share: &Key) -> Result<Option<Offer>> {
         self.gateway.shared.call_primary(group, PATIENCE, &Look { group, share }).await.map(|(offer, _)| offer)
     }
 
@@ -179,7 +180,12 @@ impl Txn {
     /// Asks all sites, divides what they offer, and moves it. `wanted`: by this statement, and by all
     /// that wait here. `is_waiting`: a part of what is wanted is of no use.
     async fn lead_round(&self, sites: &[GroupId], share: &Key, wanted: (Free, Free), is_waiting: bool) -> Result<Brought> {
-        let led = self.try_round(sites, share, wanted, is_waiting).await;
+        let is_of_majority =
+            self.gateway.shared.escrow_column(share).is_some_and(|column| column.protocol() == Protocol::Majority);
+        let led = match is_of_majority {
+            true => self.lead_majority(sites, share, wanted.0, is_waiting).await,
+            false => self.try_round(sites, share, wanted, is_waiting).await,
+        };
         let counter = if matches!(led, Ok(Brought::Yes)) { Counter::EscrowRounds } else { Counter::EscrowRoundsFruitless };
         // Those ahead of need are counted by who leads them.
         if is_waiting || counter == Counter::EscrowRoundsFruitless {

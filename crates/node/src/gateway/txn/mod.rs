@@ -60,7 +60,7 @@ const PAGES_UNPROTECTED: u32 = 16;
 
 /// See the module's essay.
 pub struct Txn {
-    gateway: Arc<Gateway>,
+    pub(in crate::gateway) gateway: Arc<Gateway>,
     protocol: Protocol,
     options: TxnOptions,
     began: Timestamp,

@@ -1,0 +1,373 @@
+//! A primary's part in rounds of `majority` (`docs/design/majority.md`, «What the caller does»): what
+//! comes goes through the site's state machine, what it writes goes into the log, and what it sends
+//! leaves when that is applied.
+//!
+//! ```text
+//!  message ──▶ Rows (leader) ──▶ sent at once
+//!      └─────▶ Engine::step_round ──▶ Batch in the log ──applied──▶ Rows::stored, sent
+//!  timers ───▶ Rows::due ──▶ sent, or Work::BeginRound ──▶ Engine::begin_round ──applied──▶ Rows::lead
+//! ```
+//!
+//! All of it lives in the term, and is dropped with it: what was sent stays true, and what was not
+//! sent is as good as lost. A new primary finds the rows that have an offer out by their open keys.
+
+use crate::replica::outbox::Work;
+use crate::replica::primary::Step;
+use crate::replica::term::{Pending, Term};
+use crate::replica::{Core, Replica, StoreVersions};
+use crate::transport::rounds::{Lead, ROWS_MAX, RoundMessages};
+use meridian_base::escrow::{self, Free, Share};
+use meridian_base::record::Committed;
+use meridian_base::{GroupId, Key, Result, Timestamp, TxnId};
+use meridian_escrow::majority::{Due, Leader, Message, Round, Rows, Want};
+use meridian_region::{Outlook, SiteStep};
+use meridian_store::ScanLimits;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+/// How long a message waits for the step before it, or for a number that is about to be set. Its
+/// sender says it again.
+const STEP_PATIENCE: Duration = Duration::from_secs(1);
+/// What the logs of two sites take of a round trip between their primaries, at least.
+const LOGS_TAKE: Duration = Duration::from_millis(20);
+/// A statement's round that does not begin, or is not heard of, is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// What a term has of rounds.
+pub(crate) struct TermRounds {
+    rows: Rows,
+    /// Steps on their way to the log, by their timestamps.
+    steps: BTreeMap<Timestamp, Certified>,
+    /// What statements of the region wait for.
+    asked: BTreeMap<Key, Asked>,
+    /// Whom to tell that a round has ended here.
+    waiting: BTreeMap<Key, Vec<oneshot::Sender<()>>>,
+    /// Indexes of columns whose open keys have been read.
+    looked_at: BTreeSet<u32>,
+}
+
+impl TermRounds {
+    /// `seed`: see [`Rows::new`].
+    pub fn new(seed: u64) -> TermRounds {
+        TermRounds {
+            rows: Rows::new(seed),
+            steps: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            looked_at: BTreeSet::new(),
+        }
+    }
+
+    fn outlook(&self, share: &Key, of_site: Outlook) -> Outlook {
+        let Some(asked) = self.asked.get(share) else { return of_site };
+        // Where statements wait, nothing is kept back: they get it.
+        let pool = |tokens: i128, keep: i128, want: Want| match tokens > 0 {
+            true => (0, Want { tokens: tokens.max(want.tokens), is_waiting: asked.waiting == 1 && asked.by == 1 }),
+            false => (keep, want),
+        };
+        let mut outlook = of_site;
+        (outlook.keep.down, outlook.wants.down) = pool(asked.wanted.down, of_site.keep.down, of_site.wants.down);
+        (outlook.keep.up, outlook.wants.up) = pool(asked.wanted.up, of_site.keep.up, of_site.wants.up);
+        outlook
+    }
+}
+
+/// A step that was certified.
+struct Certified {
+    share: Key,
+    round: Round,
+    then: Then,
+}
+
+/// What follows when it is applied.
+enum Then {
+    Send(Vec<(GroupId, Message)>),
+    Lead(Box<Leader>),
+}
+
+/// What is asked for a row.
+#[derive(Default)]
+struct Asked {
+    wanted: Free,
+    by: usize,
+    /// Those to whom a part is of no use.
+    waiting: usize,
+}
+
+/// A request for tokens, for as long as somebody waits for them.
+struct Asking<'a> {
+    replica: &'a Replica,
+    lead: &'a Lead,
+    term: u64,
+}
+
+impl<'a> Asking<'a> {
+    fn new(replica: &'a Replica, lead: &'a Lead) -> Result<Asking<'a>> {
+        let mut core = replica.core.lock();
+        let (_, term) = replica.leading(&mut core)?;
+        let asked = term.rounds.asked.entry(lead.share.clone()).or_default();
+        let wanted = Free { down: asked.wanted.down + lead.wanted.down, up: asked.wanted.up + lead.wanted.up };
+        *asked = Asked { wanted, by: asked.by + 1, waiting: asked.waiting + usize::from(lead.is_waiting) };
+        Ok(Asking { replica, lead, term: term.number })
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        let mut core = self.replica.core.lock();
+        let Some(term) = core.term.as_mut().filter(|term| term.number == self.term) else { return };
+        let Some(asked) = term.rounds.asked.get_mut(&self.lead.share) else { return };
+        let Free { down, up } = self.lead.wanted;
+        let wanted = Free { down: asked.wanted.down - down, up: asked.wanted.up - up };
+        *asked = Asked { wanted, by: asked.by - 1, waiting: asked.waiting - usize::from(self.lead.is_waiting) };
+        if asked.by == 0 {
+            term.rounds.asked.remove(&self.lead.share);
+        }
+    }
+}
+
+impl Replica {
+    /// The time of `Rows`.
+    fn rounds_time(&self) -> Duration {
+        self.made.elapsed()
+    }
+
+    /// The largest round trip to a site, log writes included.
+    fn farthest_round_trip(&self) -> Duration {
+        Duration::from_micros(self.common.farthest_micros.load(Ordering::Relaxed)) + LOGS_TAKE
+    }
+
+    fn own_id(&self) -> TxnId {
+        TxnId { hlc: self.common.clock.tick(self.physical()), gateway: self.node }
+    }
+
+    fn send_rounds(&self, sent: impl IntoIterator<Item = (GroupId, Key, Message)>) {
+        let mut by_site: BTreeMap<GroupId, Vec<(Key, Message)>> = BTreeMap::new();
+        sent.into_iter().for_each(|(to, share, message)| by_site.entry(to).or_default().push((share, message)));
+        for (to, mut rows) in by_site {
+            while !rows.is_empty() {
+                let rest = rows.split_off(rows.len().min(ROWS_MAX));
+                self.common.outbox.put(Work::Rounds { to, messages: RoundMessages { from: self.id, rows } });
+                rows = rest;
+            }
+        }
+    }
+
+    fn send_round(&self, share: &Key, sent: Vec<(GroupId, Message)>) {
+        self.send_rounds(sent.into_iter().map(|(to, message)| (to, share.clone(), message)));
+    }
+
+    /// Messages of another site, or of this one to itself.
+    pub(crate) async fn hear_rounds(&self, messages: RoundMessages) {
+        let from = messages.from;
+        let heard = messages.rows.into_iter().take(ROWS_MAX).map(|(share, message)| self.hear_round(from, share, message));
+        futures::future::join_all(heard).await;
+    }
+
+    async fn hear_round(&self, from: GroupId, share: Key, message: Message) {
+        if !escrow::is_key(share.as_bytes()) || self.clock.observe(message.hlc, self.physical()).is_err() {
+            return;
+        }
+        {
+            let mut core = self.core.lock();
+            let Ok((_, term)) = self.leading(&mut core) else { return };
+            let sent = term.rounds.rows.receive(&share, from, &message, self.hybrid_now(), self.rounds_time());
+            self.send_round(&share, sent);
+        }
+        let stepped = self.until_ready(STEP_PATIENCE, |core| {
+            let id = self.own_id();
+            let versions = StoreVersions::new(&self.store, self.common.bugs);
+            let (state, Term { engine, rounds, .. }) = self.leading(core)?;
+            let outlook = rounds.outlook(&share, engine.outlook(&share));
+            let (clock, physical) = (&self.clock, self.physical());
+            let step = engine.step_round(state, &versions, id, &share, outlook, (from, &message), clock, physical);
+            match versions.failure.into_inner() {
+                Some(e) => Err(e),
+                None => self.take_step(core, id, &share, step, Then::Send),
+            }
+        });
+        match stepped.await {
+            Ok(Some(Then::Send(sent))) => self.send_round(&share, sent),
+            Ok(_) => {}
+            Err(e) => tracing::debug!("{}: a message of {from} about a round is lost: {e}", self.id),
+        }
+    }
+
+    /// The site begins a ballot, if it may. `incarnation`: see [`Lead`].
+    pub(crate) async fn begin_round(&self, share: &Key, incarnation: Option<TxnId>, sites: &BTreeSet<GroupId>) -> Result<()> {
+        if !sites.contains(&self.id) {
+            return Ok(());
+        }
+        let begun = self.until_ready(STEP_PATIENCE, |core| {
+            let id = self.own_id();
+            let versions = StoreVersions::new(&self.store, self.common.bugs);
+            let (state, Term { engine, rounds, .. }) = self.leading(core)?;
+            let outlook = rounds.outlook(share, engine.outlook(share));
+            let known = incarnation.or_else(|| engine.open_round(&versions, share).map(|round| round.incarnation));
+            let (above, clock, physical) = (rounds.rows.highest(share), &self.clock, self.physical());
+            let step = engine.begin_round(state, &versions, id, share, outlook, (known, sites, above), clock, physical);
+            match versions.failure.into_inner() {
+                Some(e) => Err(e),
+                None => self.take_step(core, id, share, step, Then::Lead),
+            }
+        });
+        begun.await.map(drop)
+    }
+
+    /// What is to be written goes to the log. `Some`: there is nothing to write, and this follows at
+    /// once.
+    fn take_step<T>(
+        &self,
+        core: &mut Core,
+        id: TxnId,
+        share: &Key,
+        step: SiteStep<T>,
+        then: impl Fn(T) -> Then,
+    ) -> Result<Step<Option<Then>>> {
+        match step {
+            SiteStep::Append { at, writes, round, then: next } => {
+                let (_, term) = self.leading(core)?;
+                term.rounds.steps.insert(at, Certified { share: share.clone(), round, then: then(next) });
+                term.pending.push(Pending::Committed(Committed { id, at, writes }));
+                self.pump(core);
+                Ok(Step::Ready(None))
+            }
+            SiteStep::Done(next) => Ok(Step::Ready(Some(then(next)))),
+            SiteStep::Dropped => Ok(Step::Ready(None)),
+            SiteStep::Wait(ticket) => self.wait(core, ticket),
+            SiteStep::NotReady(why) => self.not_ready(core, why),
+        }
+    }
+
+    /// A transaction is applied: a step's messages leave; a number that was set has no rounds of
+    /// before.
+    pub(crate) fn round_applied(&self, term: &mut Term, txn: &Committed) {
+        let (time, round_trip) = (self.rounds_time(), self.farthest_round_trip());
+        let rounds = &mut term.rounds;
+        if let Some(Certified { share, round, then }) = rounds.steps.remove(&txn.at) {
+            rounds.rows.stored(&share, Some(&round), round.offer.is_some(), round_trip, time);
+            let sent = match then {
+                Then::Send(sent) => sent,
+                Then::Lead(leader) => rounds.rows.lead(&share, *leader, round_trip, self.hybrid_now(), time),
+            };
+            self.send_round(&share, sent);
+            if round.offer.is_none() {
+                let waiting = rounds.waiting.remove(&share).unwrap_or_default();
+                for waiting in waiting {
+                    let _ = waiting.send(());
+                }
+            }
+            return;
+        }
+        if rounds.rows.is_empty() {
+            return;
+        }
+        for write in txn.writes.iter().filter(|w| escrow::is_key(w.key.as_bytes())) {
+            // A share's incarnation is the transaction that set its number.
+            let begins = |share: Share| share.incarnation == txn.id;
+            if write.value.as_ref().is_none_or(|value| Share::decode(value).is_some_and(begins)) {
+                rounds.rows.forget(&write.key);
+            }
+        }
+    }
+
+    /// Time passes for rounds.
+    pub(crate) fn tick_rounds(&self, core: &mut Core) {
+        self.find_loaded(core);
+        let Core { term: Some(term), .. } = core else { return };
+        let mut sent = Vec::new();
+        for due in term.rounds.rows.due(self.hybrid_now(), self.rounds_time()) {
+            match due {
+                Due::Send { share, messages } => sent.extend(messages.into_iter().map(|(to, m)| (to, share.clone(), m))),
+                Due::Begin { share, .. } => self.common.outbox.put(Work::BeginRound { group: self.id, share }),
+            }
+        }
+        self.send_rounds(sent);
+    }
+
+    /// Arms the timers of rows that were read and have an offer out.
+    fn find_loaded(&self, core: &mut Core) {
+        let Core { term: Some(Term { engine, rounds, .. }), .. } = core else { return };
+        let versions = StoreVersions::new(&self.store, self.common.bugs);
+        for share in engine.take_open() {
+            if let Some(round) = engine.open_round(&versions, &share) {
+                rounds.rows.stored(&share, Some(&round), true, self.farthest_round_trip(), self.rounds_time());
+            }
+        }
+    }
+
+    /// Finds the rows of a column that have an offer out, once in a term.
+    pub(crate) async fn find_open(&self, index: u32) -> Result<()> {
+        let Some(number) = self.serving_term() else { return Ok(()) };
+        let is_new = |core: &Core| core.term.as_ref().is_some_and(|t| t.number == number && !t.rounds.looked_at.contains(&index));
+        if !is_new(&self.core.lock()) {
+            return Ok(());
+        }
+        let mut left = Some(escrow::open_range(index));
+        while let Some(range) = left.take() {
+            let page = self.store.scan(&range, Timestamp::MAX, false, ScanLimits { rows: ROWS_MAX, ..ScanLimits::default() })?;
+            for (open, version) in page.rows {
+                if version.value.is_some() {
+                    self.share(&escrow::share_of_open(&open)).await?;
+                }
+            }
+            self.find_loaded(&mut self.core.lock());
+            left = page.rest;
+            tokio::task::yield_now().await;
+        }
+        if let Some(term) = self.core.lock().term.as_mut().filter(|term| term.number == number) {
+            term.rounds.looked_at.insert(index);
+        }
+        Ok(())
+    }
+
+    /// Nobody can reach the row any more.
+    pub(crate) fn forget_round(&self, share: &Key) {
+        if let Some(term) = &mut self.core.lock().term {
+            term.rounds.rows.forget(share);
+        }
+    }
+
+    /// How many rows have an offer out here, or a leader.
+    pub(crate) fn rows_in_rounds(&self) -> usize {
+        self.core.lock().term.as_ref().map_or(0, |term| term.rounds.rows.len())
+    }
+
+    /// Leads rounds of a row until the site has what is wanted; `false`: they did not bring it.
+    pub(crate) async fn lead_rounds(&self, lead: &Lead, sites: &BTreeSet<GroupId>, patience: Duration) -> Result<bool> {
+        let deadline = Instant::now() + patience;
+        let _asking = Asking::new(self, lead)?;
+        let has_enough = |free: Free| {
+            let is_there = |wanted: i128, free: i128| wanted <= 0 || free >= wanted;
+            is_there(lead.wanted.down, free.down) && is_there(lead.wanted.up, free.up)
+        };
+        let mut began = false;
+        loop {
+            let (is_led, ended) = {
+                let mut core = self.core.lock();
+                let (_, term) = self.leading(&mut core)?;
+                let (tx, ended) = oneshot::channel();
+                let waiting = term.rounds.waiting.entry(lead.share.clone()).or_default();
+                waiting.retain(|other| !other.is_closed());
+                waiting.push(tx);
+                (term.rounds.rows.is_led(&lead.share), ended)
+            };
+            if !is_led {
+                self.begin_round(&lead.share, lead.incarnation, sites).await?;
+                began = true;
+            }
+            let look = deadline.min(Instant::now() + LOOK_AGAIN.max(self.farthest_round_trip() * 4));
+            let has_ended = matches!(tokio::time::timeout_at(look, ended).await, Ok(Ok(())));
+            if self.free(&lead.share).is_some_and(has_enough) {
+                return Ok(true);
+            }
+            // A round that somebody had begun before did not know of this request.
+            if (has_ended && began) || Instant::now() >= deadline {
+                return Ok(false);
+            }
+        }
+    }
+}

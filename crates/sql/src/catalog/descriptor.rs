@@ -1,7 +1,7 @@
 //! Descriptors: what a node knows of a database, a schema, a table, a group. Stored as they are, so
 //! every change of a shape here is a change of the data directory's format.
 
-use super::escrow::EscrowColumn;
+use super::escrow::{EscrowColumn, Shadow};
 use super::job::JobRecord;
 use crate::statistics::StoredStatistics;
 use crate::types::Type;
@@ -200,6 +200,9 @@ pub struct Table {
     pub comment: Option<String>,
     #[serde(default, with = "envelope::each")]
     pub escrow: Vec<EscrowColumn>,
+    /// Columns that become escrow columns, or cease to be.
+    #[serde(default, with = "envelope::each")]
+    pub shadows: Vec<Shadow>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -450,7 +453,7 @@ impl Table {
     }
     /// Whether keys that begin with this are its own: those of rows, entries, or shares.
     pub fn has_index(&self, id: u32) -> bool {
-        self.indexes.iter().any(|i| i.id == id) || self.escrow.iter().any(|e| escrow::index_id(e.index) == id)
+        self.indexes.iter().any(|i| i.id == id) || self.with_shares().any(|e| escrow::index_id(e.index) == id)
     }
     /// All groups that hold rows of it, in the order of their regions.
     pub fn groups(&self) -> impl ExactSizeIterator<Item = GroupId> + '_ {

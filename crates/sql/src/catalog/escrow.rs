@@ -46,6 +46,20 @@ pub struct EscrowColumn {
     /// majorities of different sites would not meet.
     #[serde(default)]
     pub protocol: Option<Protocol>,
+    /// Rows hold the numbers too, while a column becomes an escrow column or ceases to be one: who
+    /// writes a row writes them, and no number changes without its row. Who reads a number reads
+    /// shares.
+    #[serde(default)]
+    pub in_rows: bool,
+}
+
+/// Shares beside rows that hold the numbers, while a column becomes an escrow column or ceases to be
+/// one. Nobody reads them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Shadow {
+    pub column: EscrowColumn,
+    /// Who writes a row writes its shares. Else who changes or deletes one deletes them.
+    pub is_written: bool,
 }
 
 /// How tokens of a column's rows are moved between its sites (design: escrow, «Redistribution»).
@@ -175,6 +189,15 @@ pub fn closing(catalog: &Catalog, database: &Database, sites: &[GroupId]) -> Vec
 }
 
 impl Table {
+    /// The columns that have shares, whether these are read or not.
+    pub fn with_shares(&self) -> impl Iterator<Item = &EscrowColumn> {
+        self.escrow.iter().chain(self.shadows.iter().map(|shadow| &shadow.column))
+    }
+    /// A column that becomes an escrow column, or ceases to be one.
+    pub fn splitting(&self) -> Option<u32> {
+        let mut in_rows = self.escrow.iter().filter(|column| column.in_rows).map(|column| column.ordinal);
+        in_rows.next().or_else(|| self.shadows.first().map(|shadow| shadow.column.ordinal))
+    }
     pub fn escrow_column(&self, ordinal: u32) -> Option<&EscrowColumn> {
         self.escrow.iter().find(|e| e.ordinal == ordinal)
     }

@@ -85,6 +85,11 @@ pub enum Job {
     /// Takes the tokens of each number to the bounds of its column. Where an earlier task failed, or
     /// this one is cancelled, it does the same.
     RaiseBounds { table: DescriptorId, index: u32 },
+    /// Makes a column an escrow column: its numbers get shares. Fails with 23514 if a number is
+    /// outside of its bounds, and leaves the column as it was.
+    Split { table: DescriptorId, index: u32 },
+    /// The opposite: the rows get the numbers of an escrow column.
+    Join { table: DescriptorId, index: u32 },
 }
 
 impl Job {
@@ -115,6 +120,8 @@ impl Job {
             Job::RemoveGroups { groups } => format!("removing {}", listed(groups)),
             Job::LowerBounds { table, .. } => format!("narrowing the bounds of numbers of {}", name(table)),
             Job::RaiseBounds { table, .. } => format!("widening the bounds of numbers of {}", name(table)),
+            Job::Split { table, .. } => format!("splitting numbers of {} over the regions", name(table)),
+            Job::Join { table, .. } => format!("joining numbers of {}", name(table)),
             Job::Hold { .. } => "holding the new tables of an open transaction".to_string(),
         }
     }

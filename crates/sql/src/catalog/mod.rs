@@ -132,7 +132,7 @@ impl Catalog {
     fn invariant_tables_have_their_groups(&self) {
         for table in self.descriptors.values().filter_map(lookup::TableRef::new) {
             let there = table.elsewhere();
-            let sites = table.escrow.iter().flat_map(|e| e.sites.iter().copied());
+            let sites = table.with_shares().flat_map(|e| e.sites.iter().copied());
             for group in table.groups().chain(there.iter().flat_map(Table::groups)).chain(sites) {
                 assert!(self.group_by_id(group).is_some(), "table {} is in {group}, which is not there", table.name);
             }

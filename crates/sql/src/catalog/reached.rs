@@ -39,7 +39,7 @@ impl Catalog {
             match &**descriptor {
                 Descriptor::Table(table) => {
                     named.extend(table.indexes.iter().map(|i| i.id));
-                    named.extend(table.escrow.iter().map(|e| e.index));
+                    named.extend(table.with_shares().map(|e| e.index));
                     named.extend(table.moving.iter().flat_map(|m| &m.indexes));
                 }
                 Descriptor::Sequence(sequence) => {

@@ -31,12 +31,13 @@ impl Deriver<'_> {
         let columns_before = self.table_by_id(id)?.columns.len();
         for operation in &alter.operations {
             let table = self.table_by_id(id)?;
-            super::locality::refuse_moving(&table)?;
+            super::locality::refuse_in_change(&table)?;
             self.alter_once(table, operation)?;
         }
         let table = self.table_by_id(id)?;
         self.check_generated(&table)?;
         self.hide_filling(table);
+        self.split_added(id)?;
         self.keep_columns(&self.table_by_id(id)?, columns_before);
         self.check_expressions(id)
     }
@@ -346,7 +347,7 @@ impl Deriver<'_> {
         expression: Option<&Expr>,
     ) -> Result<()> {
         let Some(table) = self.table_if_exists(table, if_exists)? else { return Ok(()) };
-        super::locality::refuse_moving(&table)?;
+        super::locality::refuse_in_change(&table)?;
         let mut table = (*table).clone();
         let (ordinal, _) = named_column(&table, column)?;
         table.columns[ordinal as usize].on_update = expression.map(on_update_text).transpose()?;

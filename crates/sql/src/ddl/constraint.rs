@@ -146,7 +146,7 @@ impl Deriver<'_> {
 
     /// Adds an index: public at once if nobody can have seen the table, else to be built.
     pub(super) fn attach_index(&mut self, table: &mut Table, mut index: Index) -> Result<()> {
-        super::locality::refuse_moving(table)?;
+        super::locality::refuse_in_change(table)?;
         if !self.is_private(table.id) {
             index.state = IndexState::DeleteOnly;
             self.jobs.push(Job::BuildIndex { table: table.id, index: index.id });

@@ -238,7 +238,7 @@ impl Deriver<'_> {
             self.delete(statistics);
         }
         let mut table = self.table_by_id(id)?;
-        super::locality::refuse_moving(&table)?;
+        super::locality::refuse_in_change(&table)?;
         // An index that was being built is complete now; its job finds it gone.
         for index in &mut table.indexes {
             index.id = self.new_id();

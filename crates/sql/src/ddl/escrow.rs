@@ -5,15 +5,16 @@
 
 use super::Deriver;
 use super::alter::named_column;
-use crate::catalog::escrow::{Before, EPOCHS, Limit, Protocol, can_limit, closing, limits, scaled, uses_column};
+use super::locality::refuse_in_change;
+use crate::catalog::escrow::{Before, EPOCHS, Limit, Protocol, Shadow, can_limit, closing, limits, scaled, uses_column};
 use crate::catalog::expression::{Facts, parse_expression, resolve_columns};
 use crate::catalog::job::Job;
-use crate::catalog::{Catalog, Check, Column, Database, EscrowColumn, Homes, Table};
+use crate::catalog::{Catalog, Check, Column, ColumnState, Database, EscrowColumn, Homes, Table};
 use crate::types::datetime::interval;
 use crate::types::numeric::Numeric;
 use crate::types::{Datum, Type};
 use meridian_base::escrow::Bounds;
-use meridian_base::{Error, GroupId, Result};
+use meridian_base::{DescriptorId, Error, GroupId, Result};
 use meridian_forecast::Kind;
 use sqlparser::ast::{self, BinaryOperator, Expr, UnaryOperator};
 use sqlparser::tokenizer::Token;
@@ -38,6 +39,7 @@ pub(super) fn declared(ordinal: u32) -> EscrowColumn {
         epoch: None,
         before: None,
         protocol: None,
+        in_rows: false,
     }
 }
 
@@ -56,6 +58,82 @@ impl Deriver<'_> {
             table.escrow[at] =
                 EscrowColumn { index, lo, hi, sites: sites.clone(), limits, closing: closing.clone(), ..declared(ordinal) };
             check_default(&table.columns[ordinal as usize], Bounds { lo, hi })?;
+        }
+        Ok(())
+    }
+
+    /// `ALTER TABLE … ADD COLUMN … ESCROW`: the column is added as any other is, and then split.
+    pub(super) fn split_added(&mut self, id: DescriptorId) -> Result<()> {
+        let mut table = self.table_by_id(id)?;
+        let Some(at) = table.escrow.iter().position(|column| column.index == 0) else { return Ok(()) };
+        let added = table.escrow.split_off(at);
+        for EscrowColumn { ordinal, .. } in added {
+            if table.columns[ordinal as usize].state != ColumnState::Public {
+                return Err(unsupported(&table, ordinal, "is added with a default that is the same for all rows"));
+            }
+            self.split(&mut table, ordinal)?;
+        }
+        self.put(table);
+        Ok(())
+    }
+
+    /// `ALTER TABLE … ALTER COLUMN … SET ESCROW`, `… DROP ESCROW`.
+    pub(super) fn split_column(&mut self, table: &ast::ObjectName, if_exists: bool, column: &str, is_split: bool) -> Result<()> {
+        let Some(table) = self.table_if_exists(table, if_exists)? else { return Ok(()) };
+        refuse_in_change(&table)?;
+        let mut table = (*table).clone();
+        let (ordinal, _) = named_column(&table, column)?;
+        let at = table.escrow.iter().position(|column| column.ordinal == ordinal);
+        match (at, is_split) {
+            (None, true) => self.split(&mut table, ordinal)?,
+            (Some(at), false) => {
+                if self.is_private(table.id) {
+                    return Err(unsupported(&table, ordinal, "ceases to be one after the transaction that creates its table"));
+                }
+                if table.escrow[at].before.is_some() {
+                    let message = format!("the bounds of column \"{column}\" are being changed");
+                    return Err(Error::sql("55006", message).table(&table.name));
+                }
+                if table.escrow[at].keeps_sites() {
+                    return Err(keeps_majority(&table, ordinal, "stays one"));
+                }
+                table.escrow[at].in_rows = true;
+                self.jobs.push(Job::Join { table: table.id, index: table.escrow[at].index });
+            }
+            // As `SET NOT NULL`, and `DROP NOT NULL`.
+            (Some(_), true) | (None, false) => return Ok(()),
+        }
+        self.put(table);
+        Ok(())
+    }
+
+    /// Has a job make a column of plain numbers an escrow column.
+    fn split(&mut self, table: &mut Table, ordinal: u32) -> Result<()> {
+        if self.is_private(table.id) {
+            return Err(unsupported(table, ordinal, "is declared when its table is created"));
+        }
+        let database = self.database_of(table.schema)?;
+        let sites = self.sites(table, &database);
+        if !database.dropping.is_empty() {
+            let message = format!("a region of database \"{}\" is being dropped", database.name);
+            return Err(Error::sql("55006", message).hint("SHOW JOBS shows the statement that does it."));
+        }
+        self.validate_here(table, ordinal)?;
+        let Said { bounds: Bounds { lo, hi }, limits } = said(table, ordinal)?;
+        check_default(&table.columns[ordinal as usize], Bounds { lo, hi })?;
+        let index = self.new_id();
+        let column = EscrowColumn { index, lo, hi, sites, limits, ..declared(ordinal) };
+        table.shadows.push(Shadow { column, is_written: false });
+        self.jobs.push(Job::Split { table: table.id, index });
+        Ok(())
+    }
+
+    /// The constraints of a column that is split are validated by that.
+    fn validate_here(&mut self, table: &mut Table, ordinal: u32) -> Result<()> {
+        let uses = |check: &Check| uses_column(table, &check.expression, ordinal);
+        let its: Vec<bool> = table.checks.iter().map(uses).collect::<Result<_>>()?;
+        for (check, _) in table.checks.iter_mut().zip(its).filter(|(_, is_its)| *is_its) {
+            validate_elsewhere(&mut self.jobs, check);
         }
         Ok(())
     }
@@ -136,15 +214,15 @@ pub(super) fn check_sites(before: &Table, after: &Table) -> Result<()> {
     for column in before.escrow.iter().filter(|c| c.keeps_sites()) {
         let Some(now) = after.escrow.iter().find(|c| c.index == column.index) else { continue };
         if (&now.sites, &now.closing) != (&column.sites, &column.closing) {
-            return Err(unsupported(
-                before,
-                column.ordinal,
-                "keeps its regions, since it has or had escrow.protocol = 'majority'",
-            )
-            .hint("Copy the rows into a new table, whose column never had it, and drop this one."));
+            return Err(keeps_majority(before, column.ordinal, "keeps its regions"));
         }
     }
     Ok(())
+}
+
+fn keeps_majority(table: &Table, ordinal: u32, what: &str) -> Error {
+    unsupported(table, ordinal, &format!("{what}, since it has or had escrow.protocol = 'majority'"))
+        .hint("Copy the rows into a new table, whose column never had it, and drop this one.")
 }
 
 fn unsupported(table: &Table, ordinal: u32, what: &str) -> Error {
@@ -154,7 +232,7 @@ fn unsupported(table: &Table, ordinal: u32, what: &str) -> Error {
 
 /// Refuses what a table with escrow columns cannot have, whatever statement asked for it.
 pub(super) fn check(table: &Table) -> Result<()> {
-    for column in &table.escrow {
+    for column in table.with_shares() {
         let ordinal = column.ordinal;
         let refuse = |what: &str| Err(unsupported(table, ordinal, what));
         if column.index == 0 {
@@ -229,12 +307,7 @@ pub(super) fn follow_checks(table: &mut Table, base: &Catalog, begun: &[Job], jo
         let uses = |check: &Check| uses_column(table, &check.expression, ordinal);
         let of_column: Vec<bool> = table.checks.iter().map(uses).collect::<Result<_>>()?;
         for (check, _) in table.checks.iter_mut().zip(of_column).filter(|(_, is_its)| *is_its) {
-            // Rows are looked at when their tokens are moved.
-            let looks = |job: &Job| matches!(job, Job::ValidateCheck { check: of, keep: false, .. } if *of == check.id);
-            if jobs.iter().any(looks) {
-                jobs.retain(|job| !looks(job));
-                check.validated = true;
-            }
+            validate_elsewhere(jobs, check);
         }
         let said = said(table, ordinal)?;
         if said == told(&table.escrow[at]) {
@@ -261,6 +334,15 @@ pub(super) fn follow_checks(table: &mut Table, base: &Catalog, begun: &[Job], jo
         jobs.extend(moved);
     }
     Ok(())
+}
+
+/// A new constraint needs no job of its own: rows are looked at when their tokens are moved.
+fn validate_elsewhere(jobs: &mut Vec<Job>, check: &mut Check) {
+    let looks = |job: &Job| matches!(job, Job::ValidateCheck { check: of, keep: false, .. } if *of == check.id);
+    if jobs.iter().any(looks) {
+        jobs.retain(|job| !looks(job));
+        check.validated = true;
+    }
 }
 
 /// What a column's check said when its bounds were last set.

@@ -172,7 +172,7 @@ impl Deriver<'_> {
 
     /// Takes an index out of a table, and the foreign keys that need it with it.
     pub(super) fn remove_index(&mut self, mut table: Table, id: u32, cascade: bool) -> Result<()> {
-        super::locality::refuse_moving(&table)?;
+        super::locality::refuse_in_change(&table)?;
         let Some(at) = table.indexes.iter().position(|i| i.id == id) else { return Ok(()) };
         let index = table.indexes.remove(at);
         let children = self.orphaned_references(&table, &index)?;

@@ -84,7 +84,7 @@ impl Deriver<'_> {
         let Some(table) = self.table_if_exists(name, if_exists)? else { return Ok(()) };
         let database = self.database_of(table.schema)?;
         let mut table = (*table).clone();
-        refuse_moving(&table)?;
+        refuse_in_change(&table)?;
         super::alter::refuse_filling(&table)?;
         let homes = self.homes(&database, Some(locality))?;
         let columns = table.columns.len();
@@ -145,7 +145,12 @@ fn is_renamed(table: &Table, homes: &Homes) -> bool {
 }
 
 /// 55000 for a table whose locality is changing.
-pub(super) fn refuse_moving(table: &Table) -> Result<()> {
+pub(super) fn refuse_in_change(table: &Table) -> Result<()> {
+    if let Some(ordinal) = table.splitting() {
+        let column = &table.columns[ordinal as usize].name;
+        let message = format!("column \"{column}\" of table \"{}\" is becoming an escrow column, or ceases to be one", table.name);
+        return Err(Error::sql("55006", message).hint("SHOW JOBS shows the statement that does it."));
+    }
     if table.moving.is_none() {
         return Ok(());
     }

@@ -85,6 +85,7 @@ pub fn is_ddl(statement: &Statement) -> bool {
         Kind::CreateTable { table, .. } => table.query.is_none(),
         Kind::CreateDatabase { .. } | Kind::AlterDatabase { .. } => true,
         Kind::SetLocality { .. } | Kind::SetOnUpdate { .. } | Kind::SetVisible { .. } | Kind::SetEscrow { .. } => true,
+        Kind::SplitColumn { .. } => true,
         Kind::AlterSequence { .. } => true,
         Kind::CreateIndex(_) | Kind::AlterIndex { .. } | Kind::DropIndexes { .. } => true,
         Kind::Sql(sql) => is_ddl_ast(sql),
@@ -149,6 +150,10 @@ pub fn derive(statement: &Statement, catalog: &Catalog, context: &DdlContext) ->
         }
         Kind::SetEscrow { table, if_exists, column, settings } => {
             d.set_escrow(table, *if_exists, column, settings)?;
+            "ALTER TABLE"
+        }
+        Kind::SplitColumn { table, if_exists, column, is_split } => {
+            d.split_column(table, *if_exists, column, *is_split)?;
             "ALTER TABLE"
         }
         Kind::SetVisible { table, if_exists, column, is_visible } => {
@@ -319,8 +324,9 @@ impl<'a> Deriver<'a> {
     /// Adds or replaces a descriptor, in the change and in this statement's view.
     fn put(&mut self, descriptor: impl Into<Descriptor>) {
         let mut descriptor = descriptor.into();
-        if let Descriptor::Table(Table { escrow, columns, .. }) = &mut descriptor {
+        if let Descriptor::Table(Table { escrow, shadows, columns, .. }) = &mut descriptor {
             escrow.retain(|e| columns[e.ordinal as usize].state != ColumnState::Dropped);
+            shadows.retain(|s| columns[s.column.ordinal as usize].state != ColumnState::Dropped);
         }
         let version = self.catalog.version;
         self.catalog.put(descriptor.clone(), version);

@@ -12,7 +12,7 @@
 //! Names, conditions and messages are CockroachDB's.
 
 use super::Deriver;
-use super::locality::{new_group, refuse_moving};
+use super::locality::{new_group, refuse_in_change};
 use crate::catalog::job::Job;
 use crate::catalog::lookup::Names;
 use crate::catalog::{Catalog, CatalogChange, Column, ColumnState, Database, Descriptor, GroupKind, Homes, Locality, Partition};
@@ -74,7 +74,7 @@ impl Deriver<'_> {
                 .hint("SHOW JOBS shows the statement that does it; try again when it is done."));
         }
         for table in self.catalog.tables_of(id) {
-            refuse_moving(&table)?;
+            refuse_in_change(&table)?;
         }
         match action {
             AlterDatabase::AddRegion { region, if_not_exists } => {

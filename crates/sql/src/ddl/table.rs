@@ -56,6 +56,7 @@ impl Deriver<'_> {
             owner: self.names().user.clone(),
             comment: None,
             escrow: Vec::new(),
+            shadows: Vec::new(),
         };
         self.private.push(id);
         self.copy_like(&mut table, create.like.as_ref())?;

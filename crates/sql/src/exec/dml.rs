@@ -623,6 +623,7 @@ fn put_new<T: Transaction>(table: &TablePlan, row: &[Datum], rt: &mut Runtime<'_
     let group = table.open_group_of(row)?;
     put(group, table.primary_key(row)?, Some(table.row_bytes(row)), ColumnMask::EXISTENCE, rt)?;
     escrow::begin(table, row, rt)?;
+    escrow::split::shadow(table, None, Some(row), rt)?;
     for index in table.secondary(false) {
         if let Some(e) = table.index_entry(index, row, rt.ctx.eval)? {
             put(group, e.key, Some(e.value), ColumnMask::EXISTENCE, rt)?;
@@ -703,6 +704,11 @@ async fn write_changes<T: Transaction>(table: &TablePlan, old: &[Datum], new: &[
     let from = table.group_of(old)?;
     let to = if table.group_of(new)? == from { from } else { table.open_group_of(new)? };
     let (old_key, new_key) = (table.primary_key(old)?, table.primary_key(new)?);
+    escrow::split::shadow(table, Some(old), Some(new), rt)?;
+    let mut stored = std::borrow::Cow::Borrowed(new);
+    if table.table.escrow.iter().any(|column| column.in_rows) {
+        escrow::complete_stored(table, old, stored.to_mut(), rt).await?;
+    }
     if old_key == new_key {
         escrow::change(table, old, new, rt).await?;
     } else if !table.table.escrow.is_empty() {
@@ -713,7 +719,7 @@ async fn write_changes<T: Transaction>(table: &TablePlan, old: &[Datum], new: &[
     }
     if old_key == new_key && from == to {
         if is_stored(table, mask, old, new) {
-            put(to, old_key, Some(table.row_bytes(new)), mask, rt)?;
+            put(to, old_key, Some(table.row_bytes(&stored)), mask, rt)?;
         }
     } else {
         let is_same = old_key == new_key;
@@ -722,7 +728,7 @@ async fn write_changes<T: Transaction>(table: &TablePlan, old: &[Datum], new: &[
         if !is_same && taken(table, 0, new, reach(table, 0, &[]), Locking::None, &Changes::default(), rt).await?.is_some() {
             return Err(duplicate(table, 0, new, rt.ctx.eval));
         }
-        put(to, new_key, Some(table.row_bytes(new)), ColumnMask::EXISTENCE, rt)?;
+        put(to, new_key, Some(table.row_bytes(&stored)), ColumnMask::EXISTENCE, rt)?;
     }
     for index in table.secondary(true) {
         update_entry(table, index, (from, old), (to, new), mask, rt).await?;
@@ -732,7 +738,7 @@ async fn write_changes<T: Transaction>(table: &TablePlan, old: &[Datum], new: &[
 
 /// Whether the stored row differs: the numbers of escrow columns are not in it.
 fn is_stored(table: &TablePlan, mask: ColumnMask, old: &[Datum], new: &[Datum]) -> bool {
-    let differs = |o: usize| !old[o].is_identical(&new[o]) && !escrow::is_number(table, o as u32);
+    let differs = |o: usize| !old[o].is_identical(&new[o]) && !escrow::is_only_in_shares(table, o as u32);
     table.table.escrow.is_empty() && !mask.is_empty() || (0..new.len()).any(differs)
 }
 
@@ -775,6 +781,7 @@ pub(crate) fn delete<T: Transaction>(table: &TablePlan, old: &[Datum], rt: &mut 
     let group = table.group_of(old)?;
     put(group, table.primary_key(old)?, None, ColumnMask::EXISTENCE, rt)?;
     escrow::end(table, old, rt)?;
+    escrow::split::shadow(table, Some(old), None, rt)?;
     for index in table.secondary(true) {
         if let Some(e) = table.index_entry(index, old, rt.ctx.eval)? {
             put(group, e.key, None, ColumnMask::EXISTENCE, rt)?;

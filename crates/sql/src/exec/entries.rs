@@ -36,19 +36,23 @@ impl TablePlan {
     }
     /// The row as the primary index stores it.
     pub fn row_bytes(&self, row: &[Datum]) -> Bytes {
-        if self.table.escrow.is_empty() {
+        if self.table.escrow.iter().all(|e| e.in_rows) {
             return encode_row(&self.types, row);
         }
         // Shares have the numbers.
         let mut stored = row.to_vec();
-        self.table.escrow.iter().for_each(|e| stored[e.ordinal as usize] = Datum::Null);
+        let unstored = self.table.escrow.iter().filter(|e| !e.in_rows);
+        unstored.for_each(|e| stored[e.ordinal as usize] = Datum::Null);
         encode_row(&self.types, &stored)
     }
     /// A row read from the primary index, by ordinal; columns added since have their missing
-    /// values.
+    /// values. The numbers of escrow columns are `NULL`, whatever rows say that were written before
+    /// these had shares.
     pub fn decode_row(&self, bytes: Bytes) -> Result<Vec<Datum>> {
         let view = RowView::new(bytes)?;
-        (0..self.types.len()).map(|o| self.column_of(&view, o)).collect()
+        let mut row: Vec<Datum> = (0..self.types.len()).map(|o| self.column_of(&view, o)).collect::<Result<_>>()?;
+        self.table.escrow.iter().for_each(|e| row[e.ordinal as usize] = Datum::Null);
+        Ok(row)
     }
     fn column_of(&self, view: &RowView, ordinal: usize) -> Result<Datum> {
         column_of(view, ordinal, &self.types, &self.missing)

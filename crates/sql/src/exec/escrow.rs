@@ -13,6 +13,7 @@
 
 pub(super) mod estimate;
 pub(super) mod shares;
+pub(super) mod split;
 
 use super::Runtime;
 use super::op::{Op, Row, filter};
@@ -89,6 +90,17 @@ fn primary_keys(table: &Table, types: &[Type], columns: &[u32], rows: &[Row]) ->
         keys.push(Key::new(&key));
     }
     Ok(keys)
+}
+
+/// The number of a row among those that were read.
+fn number_of(
+    table: &TablePlan,
+    column: &EscrowColumn,
+    found: &BTreeMap<Key, (i128, Bounds)>,
+    share: &Key,
+) -> Result<Datum> {
+    let (number, _) = found.get(share).ok_or_else(|| without_share(&table.table))?;
+    datum(*number, &table.types[column.ordinal as usize])
 }
 
 /// A row and its shares are written together.
@@ -281,14 +293,7 @@ pub(super) fn begin<T: Transaction>(table: &TablePlan, row: &[Datum], rt: &mut R
     if table.table.escrow.is_empty() {
         return Ok(());
     }
-    let (group, primary) = (table.group_of(row)?, table.primary_key(row)?);
-    for column in &table.table.escrow {
-        let bounds = row_bounds(table, column, row)?;
-        let number = checked(table, column, bounds, &row[column.ordinal as usize])?;
-        let share = Share::begin(rt.txn.incarnation(), number, bounds);
-        put(column.first_site(group), column.share_key(&primary), Some(share), rt)?;
-    }
-    Ok(())
+    table.table.escrow.iter().try_for_each(|column| split::begin(table, column, row, rt))
 }
 
 fn put<T: Transaction>(site: GroupId, key: Key, share: Option<Share>, rt: &mut Runtime<'_, T>) -> Result<()> {
@@ -303,12 +308,30 @@ pub(super) fn end<T: Transaction>(table: &TablePlan, row: &[Datum], rt: &mut Run
         return Ok(());
     }
     let primary = table.primary_key(row)?;
-    for column in &table.table.escrow {
-        let key = column.share_key(&primary);
-        for site in &column.sites {
-            rt.txn.hold(*site, escrow::range(&key))?;
-            put(*site, key.clone(), None, rt)?;
-        }
+    table.table.escrow.iter().try_for_each(|column| end_shares(column, &column.share_key(&primary), rt))
+}
+
+fn end_shares<T: Transaction>(column: &EscrowColumn, key: &Key, rt: &mut Runtime<'_, T>) -> Result<()> {
+    for site in &column.sites {
+        rt.txn.hold(*site, escrow::range(key))?;
+        put(*site, key.clone(), None, rt)?;
+    }
+    Ok(())
+}
+
+/// Sets the number of a row to what the row says.
+fn set<T: Transaction>(table: &TablePlan, column: &EscrowColumn, row: &[Datum], rt: &mut Runtime<'_, T>) -> Result<()> {
+    let bounds = row_bounds(table, column, row)?;
+    let number = checked(table, column, bounds, &row[column.ordinal as usize])?;
+    let (first, key) = (column.first_site(table.group_of(row)?), column.share_key(&table.primary_key(row)?));
+    let incarnation = rt.txn.incarnation();
+    for site in &column.sites {
+        rt.txn.hold(*site, escrow::range(&key))?;
+        let share = match *site == first {
+            true => Some(Share::begin(incarnation, number, bounds)),
+            false => (!column.closing.contains(site)).then(|| Share::empty(incarnation)),
+        };
+        put(*site, key.clone(), share, rt)?;
     }
     Ok(())
 }
@@ -329,17 +352,7 @@ pub(super) async fn change<T: Transaction>(
             rebound(table, column, (row_bounds(table, column, old)?, bounds), new, rt).await?;
             continue;
         }
-        let number = checked(table, column, bounds, &new[at])?;
-        let (first, key) = (column.first_site(table.group_of(new)?), column.share_key(&table.primary_key(new)?));
-        let incarnation = rt.txn.incarnation();
-        for site in &column.sites {
-            rt.txn.hold(*site, escrow::range(&key))?;
-            let share = match *site == first {
-                true => Some(Share::begin(incarnation, number, bounds)),
-                false => (!column.closing.contains(site)).then(|| Share::empty(incarnation)),
-            };
-            put(*site, key.clone(), share, rt)?;
-        }
+        set(table, column, new, rt)?;
     }
     Ok(())
 }
@@ -351,7 +364,27 @@ pub(super) async fn complete<T: Transaction>(
     new: &mut [Datum],
     rt: &mut Runtime<'_, T>,
 ) -> Result<()> {
-    let ordinals = table.table.escrow.iter().map(|column| column.ordinal);
+    read_unread(table, |_| true, old, new, rt).await
+}
+
+/// The same of the numbers that rows hold too, for a row that is written.
+pub(super) async fn complete_stored<T: Transaction>(
+    table: &TablePlan,
+    old: &[Datum],
+    new: &mut [Datum],
+    rt: &mut Runtime<'_, T>,
+) -> Result<()> {
+    read_unread(table, |column| column.in_rows, old, new, rt).await
+}
+
+async fn read_unread<T: Transaction>(
+    table: &TablePlan,
+    which: impl Fn(&EscrowColumn) -> bool,
+    old: &[Datum],
+    new: &mut [Datum],
+    rt: &mut Runtime<'_, T>,
+) -> Result<()> {
+    let ordinals = table.table.escrow.iter().filter(|column| which(column)).map(|column| column.ordinal);
     let unread: Vec<u32> = ordinals.filter(|at| new[*at as usize].is_null()).collect();
     if unread.is_empty() {
         return Ok(());
@@ -647,3 +680,9 @@ pub(super) fn require(table: &TablePlan, row: &[Datum]) -> std::result::Result<(
 pub(super) fn is_number(table: &TablePlan, ordinal: u32) -> bool {
     table.table.escrow_column(ordinal).is_some()
 }
+
+/// Whether rows do not store the numbers of this column.
+pub(super) fn is_only_in_shares(table: &TablePlan, ordinal: u32) -> bool {
+    table.table.escrow_column(ordinal).is_some_and(|column| !column.in_rows)
+}
+

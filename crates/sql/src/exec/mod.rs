@@ -245,6 +245,33 @@ pub(crate) async fn settle_rows<T: Transaction>(
     escrow::settle(plan, index, rows, to_write, &mut rt).await
 }
 
+/// Writes the shares of rows that have none yet, of a column that becomes an escrow column.
+pub(crate) async fn split_rows<T: Transaction>(
+    plan: &TablePlan,
+    index: u32,
+    rows: &[Vec<Datum>],
+    txn: &mut T,
+    ctx: &ExecContext<'_>,
+) -> Result<()> {
+    let mut shared = Shared::default();
+    let mut rt = Runtime { txn, ctx, params: &[], shared: &mut shared };
+    escrow::split::split(plan, index, rows, &mut rt).await
+}
+
+/// Writes the numbers of a column that ceases to be an escrow column into its rows.
+pub(crate) async fn store_numbers<T: Transaction>(
+    plan: &TablePlan,
+    index: u32,
+    rows: &[Vec<Datum>],
+    to_write: bool,
+    txn: &mut T,
+    ctx: &ExecContext<'_>,
+) -> Result<()> {
+    let mut shared = Shared::default();
+    let mut rt = Runtime { txn, ctx, params: &[], shared: &mut shared };
+    escrow::split::store(plan, index, rows, to_write, &mut rt).await
+}
+
 /// A statement being run: a portal or a cursor holds one and fetches from it.
 pub struct Execution {
     prepared: Arc<Prepared>,

@@ -383,7 +383,12 @@ fn primary_row(s: &Scan, value: Bytes) -> Result<Row> {
         return Ok(Vec::new());
     }
     let view = RowView::new(value)?;
-    s.columns.iter().map(|o| column_of(&view, *o as usize, &s.types, &s.missing)).collect()
+    let mut row: Row = s.columns.iter().map(|o| column_of(&view, *o as usize, &s.types, &s.missing)).collect::<Result<_>>()?;
+    // As `TablePlan::decode_row`.
+    for e in &s.table.escrow {
+        s.columns.iter().zip(&mut row).filter(|(o, _)| **o == e.ordinal).for_each(|(_, number)| *number = Datum::Null);
+    }
+    Ok(row)
 }
 
 /// From the entry alone: its key, its stored columns, the primary key in it.

@@ -20,6 +20,7 @@ mod move_table;
 mod progress;
 mod regions;
 mod runner;
+mod split;
 mod validate;
 mod waits;
 
@@ -164,7 +165,12 @@ pub async fn commit<E: Environment>(env: &E, step: Step, txn: Option<&mut E::Txn
         _ => None,
     });
     // Columns are shown when nothing of their transaction can fail any more.
-    tasks.sort_by_key(|task| matches!(task, Job::ShowColumns { .. } | Job::KeepColumns { .. }));
+    // To take escrow back is as much work as to make it.
+    tasks.sort_by_key(|task| match task {
+        Job::ShowColumns { .. } | Job::KeepColumns { .. } => 2,
+        Job::Split { .. } | Job::Join { .. } => 1,
+        _ => 0,
+    });
     if is_one_of_many {
         // The block may have written them.
         tasks.retain(|task| !matches!(task, Job::KeepColumns { .. }));
@@ -260,6 +266,14 @@ async fn run_one<E: Environment>(env: &E, task: &Job, context: &JobContext) -> R
             escrow::settle(env, *table, *index, context).await?;
             step_of(env, context, 1, |_| None).await
         }
+        Job::Split { table, index } => {
+            split::split(env, *table, *index, context, context).await?;
+            step_of(env, context, 1, |_| None).await
+        }
+        Job::Join { table, index } => {
+            split::join(env, *table, *index, context, context).await?;
+            step_of(env, context, 1, |_| None).await
+        }
     }
 }
 
@@ -325,6 +339,12 @@ async fn undo<E: Environment>(env: &E, task: &Job, context: &JobContext) -> Resu
         // Not from where another task got to.
         Job::RaiseBounds { table, index } => {
             escrow::settle(env, *table, *index, &JobContext { job: None, ..context.clone() }).await
+        }
+        Job::Split { table, index } => {
+            split::join(env, *table, *index, context, &JobContext { job: None, ..context.clone() }).await
+        }
+        Job::Join { table, index } => {
+            split::split(env, *table, *index, context, &JobContext { job: None, ..context.clone() }).await
         }
         Job::KeepColumns { table, ordinals } => take_back(env, *table, ordinals, context).await,
         Job::FillColumns { .. }

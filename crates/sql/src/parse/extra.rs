@@ -268,8 +268,8 @@ fn alter_database(c: &mut Cursor) -> Result<Kind> {
 /// Zone configurations are derived, and shown; nobody sets them.
 const CONFIGURE_ZONE: &str = "CONFIGURE ZONE (replicas follow regions, survival goals and localities)";
 
-/// `ALTER TABLE … SET LOCALITY …`, `… ALTER COLUMN … SET ON UPDATE …`, `… SET [NOT] VISIBLE` and
-/// `… SET (escrow.name = 'value')`; any other `ALTER TABLE` is sqlparser's.
+/// `ALTER TABLE … SET LOCALITY …`, `… ALTER COLUMN … SET ON UPDATE …`, `… SET [NOT] VISIBLE`,
+/// `… SET ESCROW`, `… DROP ESCROW` and `… SET (escrow.name = 'value')`; any other `ALTER TABLE` is sqlparser's.
 fn alter_table(c: &mut Cursor) -> Result<Option<Kind>> {
     c.expect(&["alter", "table"])?;
     let if_exists = c.take(&["if", "exists"]);
@@ -292,6 +292,11 @@ fn alter_table(c: &mut Cursor) -> Result<Option<Kind>> {
         let is_visible = c.take(&["set", "visible"]) || !c.take(&["set", "not", "visible"]);
         c.end()?;
         return Ok(Some(Kind::SetVisible { table, if_exists, column, is_visible }));
+    }
+    if c.sees(&["set", "escrow"]) || c.sees(&["drop", "escrow"]) {
+        let is_split = c.take(&["set", "escrow"]) || !c.take(&["drop", "escrow"]);
+        c.end()?;
+        return Ok(Some(Kind::SplitColumn { table, if_exists, column, is_split }));
     }
     if c.opens(&["set"]) {
         if !c.sees(&["escrow"]) {

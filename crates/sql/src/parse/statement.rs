@@ -74,6 +74,8 @@ pub enum Kind {
     SetOnUpdate { table: ast::ObjectName, if_exists: bool, column: String, expression: Option<Box<ast::Expr>> },
     /// `ALTER TABLE name ALTER COLUMN column SET [NOT] VISIBLE`.
     SetVisible { table: ast::ObjectName, if_exists: bool, column: String, is_visible: bool },
+    /// `ALTER TABLE name ALTER COLUMN column SET ESCROW`, `… DROP ESCROW`.
+    SplitColumn { table: ast::ObjectName, if_exists: bool, column: String, is_split: bool },
     /// `ALTER TABLE name ALTER COLUMN column SET (escrow.name = 'value', …)`.
     SetEscrow { table: ast::ObjectName, if_exists: bool, column: String, settings: Vec<(String, String)> },
     /// `ALTER SEQUENCE name …`.

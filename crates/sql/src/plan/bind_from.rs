@@ -296,7 +296,7 @@ impl Binder<'_> {
     pub(crate) fn table(&mut self, t: TableRef, alias: &str, locking: Locking) -> (Rel, Vec<ScopeCol>) {
         self.descriptors.insert(t.id);
         self.groups.extend(t.groups());
-        self.groups.extend(t.escrow.iter().flat_map(|e| e.sites.iter().copied()));
+        self.groups.extend(t.with_shares().flat_map(|e| e.sites.iter().copied()));
         let base = self.fresh_many(width(&t) as usize);
         let mut cols = self.scope_of(&t, t.live_columns(), alias, base);
         for (escrow, estimate) in t.escrow.iter().zip(base + t.columns.len() as u32..) {

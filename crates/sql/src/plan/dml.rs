@@ -643,7 +643,8 @@ fn deltas(table: &TableRef, base: ColId, set: &mut Vec<(u32, Expr)>) -> Vec<(u32
     set.retain(|(ordinal, e)| {
         let row = base..base + table.columns.len() as u32;
         let ty = &table.columns[*ordinal as usize].ty;
-        let delta = table.escrow_column(*ordinal).and_then(|_| delta(e, base + ordinal, row, ty));
+        let of = table.escrow_column(*ordinal).filter(|column| !column.in_rows);
+        let delta = of.and_then(|_| delta(e, base + ordinal, row, ty));
         let is_one = delta.is_some();
         found.extend(delta.map(|delta| (*ordinal, delta)));
         !is_one

@@ -246,7 +246,7 @@ impl<E: Environment> Session<E> {
             eval: &self.eval.with_catalog(changes.catalog.clone()),
         };
         let derived = ddl::derive(statement, &changes.catalog, &context)?;
-        let has_escrow = |d: &Descriptor| matches!(d, Descriptor::Table(t) if !t.escrow.is_empty());
+        let has_escrow = |d: &Descriptor| matches!(d, Descriptor::Table(t) if t.with_shares().next().is_some());
         if derived.change.put.iter().any(has_escrow) && !self.env.knows_escrow() {
             return Err(Error::unsupported("escrow columns are not known to every node yet")
                 .hint("Run a newer program on all nodes; meridian node status shows which version the cluster is at."));

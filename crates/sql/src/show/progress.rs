@@ -24,9 +24,17 @@ pub(crate) fn needed(catalog: &Catalog, task: &Job) -> BTreeSet<GroupId> {
         | Job::ValidateCheck { table, .. }
         | Job::ValidateNotNull { table, .. }
         | Job::Move { table, .. }
-        | Job::LowerBounds { table, .. }
-        | Job::RaiseBounds { table, .. }
         | Job::FillColumns { table, .. } => of_table(*table),
+        Job::LowerBounds { table, index }
+        | Job::RaiseBounds { table, index }
+        | Job::Split { table, index }
+        | Job::Join { table, index } => {
+            let mut groups = of_table(*table);
+            if let Some(table) = catalog.table_by_id(*table) {
+                groups.extend(table.with_shares().filter(|c| c.index == *index).flat_map(|c| c.sites.iter().copied()));
+            }
+            groups
+        }
         Job::ValidateForeignKey { table, constraint, .. } => {
             let mut groups = of_table(*table);
             let child = catalog.table_by_id(*table);

@@ -57,6 +57,9 @@ pub struct EscrowConfig {
     /// Share of operations of the first worker that take the last region out of the database, or
     /// into it.
     pub regions_share: f64,
+    /// Share of operations of the first worker that make the numbers an escrow column, or a plain
+    /// one. Not while tokens are moved by `majority`.
+    pub splits_share: f64,
     /// Of forecasts, in seconds; `None`: the usual one.
     pub epoch: Option<u32>,
     /// Tokens are moved by `majority`. Then no region comes or goes.
@@ -76,6 +79,7 @@ impl Default for EscrowConfig {
             wild_share: 0.2,
             guarded_share: 0.1,
             regions_share: 0.0,
+            splits_share: 0.0,
             epoch: None,
             by_majority: false,
             think_time: Duration::ZERO,
@@ -211,7 +215,20 @@ impl Escrow {
             false => ("DROP", "region dropped under shares"),
         };
         let sql = format!("ALTER DATABASE {DATABASE} {verb} REGION {}", schema::quoted(last));
-        match session.execute(&sql).await {
+        self.change_schema(context, session, &sql, noted).await
+    }
+
+    /// Makes the numbers an escrow column, or a plain one.
+    async fn change_column(&self, context: &Context, session: &mut Session, rng: &mut SmallRng) -> Result<()> {
+        let (verb, noted) = match rng.random_bool(0.5) {
+            true => ("SET", "column split under load"),
+            false => ("DROP", "column joined under load"),
+        };
+        self.change_schema(context, session, &format!("ALTER TABLE quotas ALTER COLUMN used {verb} ESCROW"), noted).await
+    }
+
+    async fn change_schema(&self, context: &Context, session: &mut Session, sql: &str, noted: &'static str) -> Result<()> {
+        match session.execute(sql).await {
             Ok(_) => context.stats.note(noted),
             Err(e) if matches!(e.sqlstate(), "42601" | "0A000" | "XX000" | "XX001") => return Err(e.detail(format!("of {sql}"))),
             Err(_) => {}
@@ -419,6 +436,9 @@ impl Workload for Escrow {
         while !context.stop.is_stopped() {
             if worker.id == 0 && !self.config.by_majority && crate::run::chance(self.config.regions_share, &mut rng) {
                 self.change_regions(context, &mut session, &mut rng).await?;
+            }
+            if worker.id == 0 && !self.config.by_majority && crate::run::chance(self.config.splits_share, &mut rng) {
+                self.change_column(context, &mut session, &mut rng).await?;
             }
             let started = context.timer.now_micros();
             let (operation, attempted) = match rng.random::<f64>() {

@@ -30,6 +30,7 @@ pub fn workload(think_time: Duration) -> Escrow {
         wild_share: 0.0,
         guarded_share: 0.0,
         regions_share: 0.0,
+        splits_share: 0.0,
         epoch: Some(5),
         by_majority: false,
         think_time,

@@ -163,6 +163,7 @@ impl WorkloadKind {
                 regions_share: [0.0, 0.03][rng.random_range(0..2)],
                 epoch: [None, Some(1)][rng.random_range(0..2)],
                 by_majority: rng.random_bool(0.5),
+                splits_share: [0.0, 0.0, 0.05][rng.random_range(0..3)],
                 ..EscrowConfig::default()
             })),
             // As small as it gets, and with more of what goes to other regions than the standard

@@ -148,7 +148,8 @@ fn is_renamed(table: &Table, homes: &Homes) -> bool {
 pub(super) fn refuse_in_change(table: &Table) -> Result<()> {
     if let Some(ordinal) = table.splitting() {
         let column = &table.columns[ordinal as usize].name;
-        let message = format!("column \"{column}\" of table \"{}\" is becoming an escrow column, or ceases to be one", table.name);
+        let message =
+            format!("column \"{column}\" of table \"{}\" is becoming an escrow column, or ceases to be one", table.name);
         return Err(Error::sql("55006", message).hint("SHOW JOBS shows the statement that does it."));
     }
     if table.moving.is_none() {

@@ -93,12 +93,7 @@ fn primary_keys(table: &Table, types: &[Type], columns: &[u32], rows: &[Row]) ->
 }
 
 /// The number of a row among those that were read.
-fn number_of(
-    table: &TablePlan,
-    column: &EscrowColumn,
-    found: &BTreeMap<Key, (i128, Bounds)>,
-    share: &Key,
-) -> Result<Datum> {
+fn number_of(table: &TablePlan, column: &EscrowColumn, found: &BTreeMap<Key, (i128, Bounds)>, share: &Key) -> Result<Datum> {
     let (number, _) = found.get(share).ok_or_else(|| without_share(&table.table))?;
     datum(*number, &table.types[column.ordinal as usize])
 }
@@ -685,4 +680,3 @@ pub(super) fn is_number(table: &TablePlan, ordinal: u32) -> bool {
 pub(super) fn is_only_in_shares(table: &TablePlan, ordinal: u32) -> bool {
     table.table.escrow_column(ordinal).is_some_and(|column| !column.in_rows)
 }
-

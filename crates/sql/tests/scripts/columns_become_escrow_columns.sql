@@ -219,9 +219,9 @@ ALTER TABLE quotas ADD COLUMN few INT4 NOT NULL DEFAULT length(now()::text) ESCR
 ----
 (ALTER TABLE)
 
-ALTER TABLE quotas ADD COLUMN few INT4 ESCROW;
+ALTER TABLE quotas ADD COLUMN fewer INT4 ESCROW;
 ----
-ERROR 42701: column "few" of relation "quotas" already exists
+ERROR 0A000: escrow column "fewer" of table "quotas" must be NOT NULL
 
 -- Values outside, and columns that cannot be.
 CREATE TABLE other (k INT PRIMARY KEY, n INT NOT NULL, m INT, f FLOAT8 NOT NULL DEFAULT 0, i INT NOT NULL DEFAULT 0, most INT NOT NULL DEFAULT 10);
@@ -346,7 +346,172 @@ ALTER TABLE fresh ALTER COLUMN n SET ESCROW;
 ----
 (ALTER TABLE)
 
-ROLLBACK;
+COMMIT;
+----
+(COMMIT)
+
+SELECT create_statement FROM [SHOW CREATE TABLE fresh];
+----
+create_statement
+CREATE TABLE public.fresh (
+    k integer NOT NULL,
+    n integer NOT NULL ESCROW,
+    CONSTRAINT fresh_pkey PRIMARY KEY (k)
+) LOCALITY REGIONAL BY TABLE IN PRIMARY REGION;
+(SELECT 1)
+
+INSERT INTO fresh VALUES (2, 2);
+----
+(INSERT 0 1)
+
+UPDATE fresh SET n = n + 1;
+----
+(UPDATE 2)
+
+SELECT * FROM fresh ORDER BY k;
+----
+k | n
+1 | 2
+2 | 3
+(SELECT 2)
+
+-- All that is done at once, or nothing.
+BEGIN;
+----
+(BEGIN)
+
+ALTER TABLE fresh ALTER COLUMN n DROP ESCROW;
+----
+(ALTER TABLE)
+
+ALTER TABLE fresh ADD COLUMN m INT NOT NULL DEFAULT 3 ESCROW;
+----
+ERROR 55006: column "n" of table "fresh" is becoming an escrow column, or ceases to be one
+HINT: SHOW JOBS shows the statement that does it.
+
+INSERT INTO fresh VALUES (3, 3);
+----
+ERROR 25P02: current transaction is aborted, commands ignored until end of transaction block
+
+COMMIT;
 ----
 (ROLLBACK)
+
+SELECT create_statement FROM [SHOW CREATE TABLE fresh];
+----
+create_statement
+CREATE TABLE public.fresh (
+    k integer NOT NULL,
+    n integer NOT NULL ESCROW,
+    CONSTRAINT fresh_pkey PRIMARY KEY (k)
+) LOCALITY REGIONAL BY TABLE IN PRIMARY REGION;
+(SELECT 1)
+
+SELECT * FROM fresh ORDER BY k;
+----
+k | n
+1 | 2
+2 | 3
+(SELECT 2)
+
+ALTER TABLE fresh ADD COLUMN o INT NOT NULL DEFAULT 3 ESCROW CHECK (o < 5), ADD CONSTRAINT c CHECK (k > 1);
+----
+ERROR 0A000: escrow column "o" of table "fresh" can have a CHECK of >=, <= and BETWEEN with constants and NOT NULL numbers of its row only
+DETAIL: Constraint "fresh_o_check" says something else.
+
+ALTER TABLE fresh ADD COLUMN o INT NOT NULL DEFAULT 3 ESCROW CHECK (o <= 5), ADD CONSTRAINT c CHECK (k > 1);
+----
+ERROR 23514: check constraint "c" of relation "fresh" is violated by some row
+
+ALTER TABLE fresh ADD COLUMN o INT NOT NULL DEFAULT 3 ESCROW, ADD COLUMN p INT NOT NULL DEFAULT 4 ESCROW;
+----
+(ALTER TABLE)
+
+UPDATE fresh SET o = o + 1, p = p - 1 RETURNING *;
+----
+k | n | o | p
+1 | 2 | 4 | 3
+2 | 3 | 4 | 3
+(UPDATE 2)
+
+ALTER TABLE fresh ALTER COLUMN p DROP ESCROW;
+----
+(ALTER TABLE)
+
+ALTER TABLE fresh DROP COLUMN o;
+----
+(ALTER TABLE)
+
+TRUNCATE fresh;
+----
+(TRUNCATE TABLE)
+
+INSERT INTO fresh VALUES (7, 7);
+----
+(INSERT 0 1)
+
+SELECT * FROM fresh;
+----
+k | n | p
+7 | 7 | 4
+(SELECT 1)
+
+-- A number outside of what its row says: the column is as it was, or gone.
+CREATE TABLE limited (k INT PRIMARY KEY, most INT NOT NULL, n INT NOT NULL DEFAULT 3);
+----
+(CREATE TABLE)
+
+INSERT INTO limited VALUES (1, 10), (2, 2);
+----
+(INSERT 0 2)
+
+ALTER TABLE limited ADD COLUMN used INT NOT NULL DEFAULT 3 ESCROW CHECK (used <= most);
+----
+ERROR 23514: new row for relation "limited" violates check constraint "limited_check"
+DETAIL: "used" stays from -2147483648 to 2.
+
+SHOW CREATE TABLE limited;
+----
+table_name | create_statement
+limited | CREATE TABLE public.limited (
+    k integer NOT NULL,
+    most integer NOT NULL,
+    n integer NOT NULL DEFAULT 3,
+    CONSTRAINT limited_pkey PRIMARY KEY (k)
+) LOCALITY REGIONAL BY TABLE IN PRIMARY REGION;
+(SHOW 1)
+
+BEGIN;
+----
+(BEGIN)
+
+ALTER TABLE limited ADD CONSTRAINT few CHECK (n <= most);
+----
+(ALTER TABLE)
+
+ALTER TABLE limited ALTER COLUMN n SET ESCROW;
+----
+ERROR 0A000: escrow column "n" of table "limited" cannot have a CHECK that is NOT VALID
+
+COMMIT;
+----
+(ROLLBACK)
+
+SHOW CREATE TABLE limited;
+----
+table_name | create_statement
+limited | CREATE TABLE public.limited (
+    k integer NOT NULL,
+    most integer NOT NULL,
+    n integer NOT NULL DEFAULT 3,
+    CONSTRAINT limited_pkey PRIMARY KEY (k)
+) LOCALITY REGIONAL BY TABLE IN PRIMARY REGION;
+(SHOW 1)
+
+UPDATE limited SET n = n + 1 RETURNING *;
+----
+k | most | n
+1 | 10 | 4
+2 | 2 | 4
+(UPDATE 2)
 

@@ -8,6 +8,7 @@
 use super::backfill::{after, bind, primary_ranges};
 use super::fill::JobSystem;
 use super::progress::{Page, Part, Size, work_through};
+use super::validate::violated;
 use super::{FREE_ATTEMPTS, JobContext, locking, options, step};
 use crate::catalog::escrow::Shadow;
 use crate::catalog::{Table, job};
@@ -15,7 +16,7 @@ use crate::env::{Environment, Scan, Transaction};
 use crate::exec::{Interrupt, split_rows, store_numbers};
 use crate::shared::SessionSequences;
 use crate::types::Datum;
-use meridian_base::{ColumnMask, DescriptorId, Result};
+use meridian_base::{ColumnMask, DescriptorId, Error, Result};
 
 /// What is done with a page of rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -87,6 +88,14 @@ async fn work<E: Environment>(env: &E, table: DescriptorId, index: u32, way: Way
     work_through(env, primary_ranges(&source), context, page).await
 }
 
+/// A row that is there breaks a constraint, and nobody writes a new one.
+fn by_some_row(e: Error, table: &str) -> Error {
+    match e.get_constraint().filter(|_| e.sqlstate() == "23514") {
+        Some(check) => violated(check, table),
+        None => e,
+    }
+}
+
 /// Works on one page of rows, in one transaction.
 async fn page<'e, E: Environment>(
     env: &'e E,
@@ -115,7 +124,7 @@ async fn page<'e, E: Environment>(
     let (interrupt, system) = (Interrupt::default(), JobSystem { env, catalog: &catalog, names: &context.names });
     let exec = system.exec(context, &interrupt, sequences);
     let done = match way {
-        Way::Split => split_rows(&plan, index, &rows, &mut txn, &exec).await,
+        Way::Split => split_rows(&plan, index, &rows, &mut txn, &exec).await.map_err(|e| by_some_row(e, &plan.table().name)),
         Way::Join => store_numbers(&plan, index, &rows, attempt >= FREE_ATTEMPTS, &mut txn, &exec).await,
     };
     if let Err(e) = done {

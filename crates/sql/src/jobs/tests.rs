@@ -312,3 +312,128 @@ impl Bench {
         self.job(id).tasks.iter().map(|task| format!("{task:?}")).collect()
     }
 }
+
+/// A table whose number becomes an escrow column and ceases to be one, and one with the same rows
+/// whose number stays plain.
+struct Twins {
+    bench: Bench,
+    round: i64,
+}
+
+impl Twins {
+    async fn new() -> Twins {
+        let mut bench = Bench::new().await;
+        for name in ["split", "plain"] {
+            bench
+                .run(&format!("create table {name} (k int8 primary key, used int8 not null, most int8 not null, note text)"))
+                .await;
+            bench.run(&format!("alter table {name} add constraint within_{name} check (used >= 0 and used <= most)")).await;
+            bench
+                .run(&format!("insert into {name} select g, g % 7, 100, 'as it was' from generate_series(1, 1500) as s(g)"))
+                .await;
+        }
+        Twins { bench, round: 0 }
+    }
+
+    /// The same changes of both.
+    async fn change(&mut self) {
+        self.round += 1;
+        let n = self.round;
+        for name in ["split", "plain"] {
+            for sql in [
+                format!("insert into {name} values ({}, {n}, 50, 'new')", 2_000 + n),
+                format!("update {name} set used = used + 1 where k % 11 = {n} % 11"),
+                format!("update {name} set used = 9 where k % 13 = {n} % 13"),
+                format!("update {name} set note = 'round {n}' where k % 17 = {n} % 17"),
+                format!("update {name} set most = most + {n} where k % 19 = {n} % 19"),
+                format!("update {name} set k = k + 10000 where k % 23 = {n} % 23 and k < 2000"),
+                format!("delete from {name} where k % 29 = {n} % 29"),
+                format!(
+                    "insert into {name} values ({0}, {0}, 50, 'again') on conflict (k) do update set used = {name}.used + 2",
+                    n
+                ),
+            ] {
+                self.bench.run(&sql).await;
+            }
+            let e = self.bench.try_run(&format!("update {name} set used = most + 1 where k = {}", 2_000 + n)).await;
+            assert_eq!(e.expect_err("outside").sqlstate(), "23514");
+        }
+        self.are_alike().await;
+    }
+
+    async fn are_alike(&mut self) {
+        let [split, plain] = ["split", "plain"].map(|name| format!("select k, used, most, note from {name} order by k"));
+        assert_eq!(self.bench.run(&split).await, self.bench.run(&plain).await);
+    }
+
+    fn table(&self) -> Table {
+        let catalog = self.bench.env.catalog();
+        let found = catalog.descriptors.values().find_map(|d| match &**d {
+            Descriptor::Table(t) if t.name == "split" => Some(t.clone()),
+            _ => None,
+        });
+        found.expect("a table")
+    }
+
+    async fn alter(&mut self, change: impl Fn(&mut Table)) {
+        let mut table = self.table();
+        change(&mut table);
+        let catalog = self.bench.env.catalog();
+        self.bench.env.change_catalog(catalog.version, changed(&catalog, table)).await.expect("nobody else changes anything");
+    }
+
+    fn states(&self) -> (usize, usize) {
+        let table = self.table();
+        (table.escrow.len(), table.shadows.len())
+    }
+
+    async fn go_on(&mut self, job: DescriptorId) -> JobState {
+        self.bench.run(&format!("pause job {}", job.0)).await;
+        self.bench.run(&format!("resume job {}", job.0)).await;
+        self.bench.ended(job).await.state
+    }
+}
+
+const ON: &str = "alter table split alter column used set escrow";
+const OFF: &str = "alter table split alter column used drop escrow";
+
+#[tokio::test]
+async fn rows_change_while_a_column_is_split_and_joined() {
+    let mut t = Twins::new().await;
+    let on = t.bench.begin(ON, NodeId(2), JobState::Running).await;
+    t.change().await;
+    t.alter(|t| t.shadows[0].is_written = true).await;
+    t.change().await;
+    t.change().await;
+    assert_eq!((t.states(), t.go_on(on).await, t.states()), ((0, 1), JobState::Succeeded, (1, 0)));
+    t.change().await;
+    // As it is just before it is an escrow column, and just after it was one.
+    t.alter(|t| t.escrow[0].in_rows = true).await;
+    t.change().await;
+    t.alter(|t| t.escrow[0].in_rows = false).await;
+    t.change().await;
+    let off = t.bench.begin(OFF, NodeId(2), JobState::Running).await;
+    t.change().await;
+    assert_eq!((t.go_on(off).await, t.states()), (JobState::Succeeded, (0, 0)));
+    t.change().await;
+    // What the rows said before has no part in it.
+    t.bench.run(ON).await;
+    t.change().await;
+}
+
+#[tokio::test]
+async fn a_split_and_a_join_are_taken_back() {
+    let mut t = Twins::new().await;
+    let on = t.bench.begin(ON, DEAD, JobState::Reverting).await;
+    t.change().await;
+    t.alter(|t| t.shadows[0].is_written = true).await;
+    t.change().await;
+    assert_eq!((t.bench.ended(on).await.state, t.states()), (JobState::Failed, (0, 0)));
+    t.change().await;
+    t.bench.run(ON).await;
+    t.change().await;
+    let off = t.bench.begin(OFF, DEAD, JobState::Reverting).await;
+    t.change().await;
+    assert_eq!((t.bench.ended(off).await.state, t.states()), (JobState::Failed, (1, 0)));
+    t.change().await;
+}

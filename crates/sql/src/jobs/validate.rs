@@ -14,14 +14,18 @@ use std::sync::Arc;
 
 const PAGE_ROWS: usize = 1_000;
 
+/// 23514: a row that is there breaks a constraint.
+pub(super) fn violated(check: &str, table: &str) -> Error {
+    let message = format!("check constraint \"{check}\" of relation \"{table}\" is violated by some row");
+    Error::sql("23514", message).table(table).constraint(check)
+}
+
 /// 23514 if a row breaks the check.
 pub(super) async fn check<E: Environment>(env: &E, table: DescriptorId, check: DescriptorId, context: &JobContext) -> Result<()> {
     each_row(env, table, context, |plan, row| {
         let Some(check) = plan.table().checks.iter().find(|c| c.id == check) else { return Ok(()) };
         if plan.breaks_check(&check.name, row, &context.eval)? {
-            let message =
-                format!("check constraint \"{}\" of relation \"{}\" is violated by some row", check.name, plan.table().name);
-            return Err(Error::sql("23514", message).table(plan.table().name.clone()).constraint(check.name.clone()));
+            return Err(violated(&check.name, &plan.table().name));
         }
         Ok(())
     })

@@ -58,7 +58,7 @@ pub struct EscrowConfig {
     /// into it.
     pub regions_share: f64,
     /// Share of operations of the first worker that make the numbers an escrow column, or a plain
-    /// one. Not while tokens are moved by `majority`.
+    /// one, or change the locality. Not while tokens are moved by `majority`.
     pub splits_share: f64,
     /// Of forecasts, in seconds; `None`: the usual one.
     pub epoch: Option<u32>,
@@ -218,13 +218,16 @@ impl Escrow {
         self.change_schema(context, session, &sql, noted).await
     }
 
-    /// Makes the numbers an escrow column, or a plain one.
+    /// Makes the numbers an escrow column, or a plain one, or takes the rows elsewhere.
     async fn change_column(&self, context: &Context, session: &mut Session, rng: &mut SmallRng) -> Result<()> {
-        let (verb, noted) = match rng.random_bool(0.5) {
-            true => ("SET", "column split under load"),
-            false => ("DROP", "column joined under load"),
+        let (action, noted) = match rng.random_range(0..6) {
+            0 | 1 => ("ALTER COLUMN used SET ESCROW", "column split under load"),
+            2 => ("ALTER COLUMN used DROP ESCROW", "column joined under load"),
+            3 => ("SET LOCALITY GLOBAL", "shares stay where rows move"),
+            4 => ("SET LOCALITY REGIONAL BY TABLE", "shares stay where rows move"),
+            _ => ("SET LOCALITY REGIONAL BY ROW", "shares stay where rows move"),
         };
-        self.change_schema(context, session, &format!("ALTER TABLE quotas ALTER COLUMN used {verb} ESCROW"), noted).await
+        self.change_schema(context, session, &format!("ALTER TABLE quotas {action}"), noted).await
     }
 
     async fn change_schema(&self, context: &Context, session: &mut Session, sql: &str, noted: &'static str) -> Result<()> {

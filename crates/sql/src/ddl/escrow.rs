@@ -278,11 +278,9 @@ pub(super) fn check(table: &Table) -> Result<()> {
                 return refuse(&format!("had constraint \"{}\", whose columns stay until its bounds have changed", before.name));
             }
         }
-        if table.moving.is_some() {
-            return refuse("keeps its table where it is");
-        }
         if table.indexes.iter().skip(1).any(|i| i.holds_rows) {
-            return refuse("keeps its table's primary key");
+            let e = unsupported(table, ordinal, "keeps its table's primary key");
+            return Err(e.hint("ALTER COLUMN … DROP ESCROW, change the key, and ALTER COLUMN … SET ESCROW."));
         }
     }
     Ok(())

@@ -109,6 +109,13 @@ impl Deriver<'_> {
                 return Err(Error::sql("55000", format!("index \"{}\" of table \"{}\" is being built", index.name, table.name))
                     .hint("Change the locality when it is done."));
             }
+            // The job that moves them goes through the rows where they are.
+            if let Some(column) = table.escrow.iter().find(|column| column.before.is_some()) {
+                let name = &table.columns[column.ordinal as usize].name;
+                return Err(Error::sql("55006", format!("the bounds of column \"{name}\" are being changed"))
+                    .table(&table.name)
+                    .hint("SHOW JOBS shows the statement that does it."));
+            }
             // Rows that are there already are the primary region's.
             let added_column = (table.columns.len() > columns).then_some(columns as u32);
             if let Some(column) = added_column {

@@ -270,41 +270,62 @@ impl Escrow {
         session.single(rng, sql, &params).await.map(|_| ())
     }
 
-    /// When nothing fails any more and nobody else is there, each region can take a number to both its
-    /// bounds: no token is held, and no round is without an end.
-    async fn reach_all_tokens(
-        &self,
-        context: &Context,
-        numbers: &BTreeMap<i64, (i64, i64)>,
-        verdict: &mut Verdict,
-    ) -> Result<()> {
+    /// When nothing fails any more, each region can take a number to both its bounds: no token is held,
+    /// and no round is without an end. What clients do not know the outcome of may still come.
+    async fn reach_all_tokens(&self, context: &Context, verdict: &mut Verdict) -> Result<()> {
         let mut rng = context.rng(0);
-        for (row, (value, most)) in numbers.iter().filter(|(row, _)| **row < FIRST_WILD) {
+        for row in 1..=self.config.rows {
             for region in context.connector.regions() {
                 let mut session = context.session(&region, DATABASE);
-                for delta in [most - value, -most, *value] {
-                    let began = context.timer.now_micros();
-                    let update = "UPDATE quotas SET used = used + $1 WHERE id = $2";
-                    loop {
-                        let attempted = session.single(&mut rng, update, &[delta.into(), (*row).into()]).await;
-                        let took = Duration::from_micros(context.timer.now_micros().saturating_sub(began));
-                        match attempted {
-                            Attempted::Committed(_) => break,
-                            Attempted::Failed(e) if took < REACH_MAX && e.sqlstate() != "23514" => {}
-                            Attempted::Failed(e) => {
-                                verdict.expect(false, || format!("row {row}: {region} cannot add {delta} after {took:?}: {e}"));
-                                return Ok(());
-                            }
-                            // Whether it is there nobody knows, so nothing can be said of the rest.
-                            Attempted::Unknown(..) => return Ok(()),
-                        }
-                        tokio::time::sleep(Duration::from_millis(100)).await;
+                let began = context.timer.now_micros();
+                while let Some(e) = self.reach_bounds(context, &mut session, &mut rng, row).await? {
+                    let took = Duration::from_micros(context.timer.now_micros().saturating_sub(began));
+                    if took > REACH_MAX {
+                        verdict.expect(false, || format!("row {row}: {region} cannot reach its bounds after {took:?}: {e}"));
+                        return Ok(());
                     }
+                    tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             }
         }
         context.stats.note("all tokens reached");
         Ok(())
+    }
+
+    /// Takes a number up, down, and to where it was. The error is why not.
+    async fn reach_bounds(
+        &self,
+        context: &Context,
+        session: &mut Session,
+        rng: &mut SmallRng,
+        row: i64,
+    ) -> Result<Option<meridian_base::Error>> {
+        let rows = crate::run::until_answered(context, session, |statements| {
+            Box::pin(async move { statements.query("SELECT used FROM quotas WHERE id = $1", &[row.into()]).await })
+        })
+        .await?;
+        let value = rows.int(0, 0)?;
+        for delta in [self.config.limit - value, -self.config.limit, value] {
+            let invoked = context.timer.now_micros();
+            let update = "UPDATE quotas SET used = used + $1 WHERE id = $2";
+            let attempted = session.single(rng, update, &[delta.into(), row.into()]).await;
+            let event = |completed, what| Event { row, invoked, completed, what, entry: None };
+            let completed = context.timer.now_micros();
+            match attempted {
+                Attempted::Committed(_) => self.note(event(completed, What::Added(delta))),
+                Attempted::Failed(e) => {
+                    if e.sqlstate() == "23514" {
+                        self.note(event(completed, What::Outside(delta)));
+                    }
+                    return Ok(Some(e));
+                }
+                Attempted::Unknown(e, ..) => {
+                    self.note(event(u64::MAX, What::MayHaveAdded(delta)));
+                    return Ok(Some(e));
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// `numbers`, with their upper bounds, and `journal`: what there is at the end.
@@ -467,6 +488,10 @@ impl Workload for Escrow {
     }
 
     async fn check(&self, context: &Context) -> Result<Verdict> {
+        let mut verdict = Verdict::default();
+        if self.config.by_majority {
+            self.reach_all_tokens(context, &mut verdict).await?;
+        }
         let mut session = context.session(&context.connector.regions()[0], DATABASE);
         let rows = crate::run::until_answered(context, &mut session, |statements| {
             Box::pin(async move { statements.query("SELECT id, used, most FROM quotas", &[]).await })
@@ -481,11 +506,7 @@ impl Workload for Escrow {
         })
         .await?;
         let journal: BTreeSet<i64> = (0..rows.rows.len()).map(|row| rows.int(row, 0)).collect::<Result<_>>()?;
-        let mut verdict = Verdict::default();
         self.judge(&numbers, &journal, &mut verdict);
-        if self.config.by_majority {
-            self.reach_all_tokens(context, &numbers, &mut verdict).await?;
-        }
         Ok(verdict)
     }
 }

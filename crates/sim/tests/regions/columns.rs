@@ -110,3 +110,65 @@ fn adding_a_column_outlives_the_node_that_runs_it() {
         }
     }
 }
+
+/// All regions add to the same numbers; meanwhile these get shares, lose them and get them again, and
+/// the rows move. What was acknowledged is what they are in the end.
+#[test]
+fn numbers_are_exact_while_their_column_is_split_and_joined_and_their_rows_move() {
+    const FIRST: i64 = 500_000;
+    let mut c = Cluster::start(3, 1, 97, Tuning::default());
+    // Until the catalog has its three voters.
+    c.pass(Duration::from_secs(15));
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE d PRIMARY REGION \"{US}\" REGIONS \"{EU}\", \"{ASIA}\""));
+    c.sql(US, "d", "CREATE TABLE quotas (id INT8 PRIMARY KEY, used INT8 NOT NULL CHECK (used BETWEEN 0 AND 1000000), note TEXT)");
+    c.sql(US, "d", &format!("INSERT INTO quotas SELECT g, {FIRST}, 'as it was' FROM generate_series(1, 2000) AS s(g)"));
+    c.settled(US, "d");
+    let adds = [(US, 1, 1), (EU, 10, 1), (ASIA, 100, 1), (US, -3, 2), (EU, -30, 2), (ASIA, 700, 2), (EU, 5, 3)];
+    let writers: Vec<_> = adds
+        .iter()
+        .map(|(region, delta, id)| {
+            let update = format!("UPDATE quotas SET used = used + ({delta}) WHERE id = {id}");
+            c.repeat(region, "d", &update, 1_000_000)
+        })
+        .collect();
+    // Others change the rows, and not their numbers.
+    let notes = [US, ASIA].map(|region| c.repeat(region, "d", "UPDATE quotas SET note = note || 'x' WHERE id < 3", 1_000_000));
+    let acknowledged = |writer: &crate::script::Repeated| writer.lock().iter().filter(|(result, _)| result.is_ok()).count();
+    let mut counts = vec![writers.iter().map(acknowledged).collect::<Vec<_>>()];
+    for (at, action) in [
+        "ALTER COLUMN used SET ESCROW",
+        "SET LOCALITY REGIONAL BY ROW",
+        "ALTER COLUMN used DROP ESCROW",
+        "ALTER COLUMN used SET ESCROW",
+        "SET LOCALITY GLOBAL",
+        "ADD COLUMN seats INT4 NOT NULL DEFAULT 5 ESCROW CHECK (seats >= 0)",
+        "ALTER COLUMN used DROP ESCROW",
+    ]
+    .iter()
+    .enumerate()
+    {
+        c.sql([US, EU, ASIA][at % 3], "d", &format!("ALTER TABLE quotas {action}"));
+        c.pass(Duration::from_secs(3));
+        counts.push(writers.iter().map(acknowledged).collect());
+        let sum = c.sql([EU, ASIA, US][at % 3], "d", &format!("SELECT count(*), sum(used - {FIRST}) FROM quotas WHERE id > 3"));
+        assert_eq!(sum, [["1997", "0"]], "after {action}");
+    }
+    println!("acknowledged: {counts:?}; {:?}", c.elapsed());
+    for (before, after) in counts.iter().zip(&counts[1..]) {
+        let went_on = before.iter().zip(after).filter(|(before, after)| before < after).count();
+        assert!(went_on * 2 > before.len(), "{counts:?}: most had to wait all the time");
+    }
+    // The writers do not find it any more.
+    c.sql(US, "d", "ALTER TABLE quotas RENAME TO numbers");
+    c.pass(Duration::from_secs(5));
+    for id in 1..=3 {
+        let of_row = adds.iter().zip(&writers).filter(|((_, _, of), _)| *of == id);
+        let expected: i64 = of_row.map(|((_, delta, _), writer)| *delta * acknowledged(writer) as i64).sum();
+        let row = c.sql(EU, "d", &format!("SELECT used FROM numbers WHERE id = {id}"));
+        assert_eq!(row, [[(FIRST + expected).to_string()]], "row {id}");
+    }
+    for writer in writers.iter().chain(&notes) {
+        let failed: Vec<_> = writer.lock().iter().filter_map(|(result, _)| result.clone().err()).collect();
+        assert!(failed.iter().all(|state| state == "40001" || state == "42P01"), "{failed:?}");
+    }
+}

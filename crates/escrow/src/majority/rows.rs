@@ -10,8 +10,10 @@ use meridian_base::{GroupId, Key, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Ballots of a row that nobody answers are no further apart.
-pub const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// Ballots of a row that nobody answers are at most twice as far apart. When a majority can be reached
+/// again nobody says so: a site that is bound waits for the next ballot of one whose offer is out, and
+/// rounds are to end within ten seconds.
+pub const PAUSE_MAX: Duration = Duration::from_secs(4);
 /// A round trip that is not known, or that is shorter, is taken for this.
 const ROUND_TRIP_MIN: Duration = Duration::from_millis(1);
 

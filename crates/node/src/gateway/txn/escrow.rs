@@ -186,6 +186,7 @@ impl Txn {
             true => self.lead_majority(sites, share, wanted.0, is_waiting).await,
             false => self.try_round(sites, share, wanted, is_waiting).await,
         };
+        tracing::debug!("a round for {wanted:?} of {share:?}: {led:?}");
         let counter = if matches!(led, Ok(Brought::Yes)) { Counter::EscrowRounds } else { Counter::EscrowRoundsFruitless };
         // Those ahead of need are counted by who leads them.
         if is_waiting || counter == Counter::EscrowRoundsFruitless {

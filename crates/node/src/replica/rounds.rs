@@ -177,6 +177,7 @@ impl Replica {
             let sent = term.rounds.rows.receive(&share, from, &message, self.hybrid_now(), self.rounds_time());
             self.send_round(&share, sent);
         }
+        tracing::debug!("{}: {from} says of {share:?}: {:?}", self.id, message.kind);
         let stepped = self.until_ready(STEP_PATIENCE, |core| {
             let id = self.own_id();
             let versions = StoreVersions::new(&self.store, self.common.bugs);
@@ -365,6 +366,13 @@ impl Replica {
                 return Ok(true);
             }
             // A round that somebody had begun before did not know of this request.
+            tracing::debug!(
+                "{}: {:?} has {:?} and lacks some of {:?}; led: {is_led}, begun: {began}, ended: {has_ended}",
+                self.id,
+                lead.share,
+                self.free(&lead.share),
+                lead.wanted
+            );
             if (has_ended && began) || Instant::now() >= deadline {
                 return Ok(false);
             }

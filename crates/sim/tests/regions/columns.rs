@@ -120,7 +120,11 @@ fn numbers_are_exact_while_their_column_is_split_and_joined_and_their_rows_move(
     // Until the catalog has its three voters.
     c.pass(Duration::from_secs(15));
     c.sql(US, "defaultdb", &format!("CREATE DATABASE d PRIMARY REGION \"{US}\" REGIONS \"{EU}\", \"{ASIA}\""));
-    c.sql(US, "d", "CREATE TABLE quotas (id INT8 PRIMARY KEY, used INT8 NOT NULL CHECK (used BETWEEN 0 AND 1000000000), note TEXT)");
+    c.sql(
+        US,
+        "d",
+        "CREATE TABLE quotas (id INT8 PRIMARY KEY, used INT8 NOT NULL CHECK (used BETWEEN 0 AND 1000000000), note TEXT)",
+    );
     c.sql(US, "d", &format!("INSERT INTO quotas SELECT g, {FIRST}, 'as it was' FROM generate_series(1, 2000) AS s(g)"));
     c.settled(US, "d");
     let adds = [(US, 1, 1), (EU, 10, 1), (ASIA, 100, 1), (US, -3, 2), (EU, -30, 2), (ASIA, 700, 2), (EU, 5, 3)];

@@ -28,7 +28,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 /// How long tokens may be held after the last fault.
-const REACH_MAX: Duration = Duration::from_secs(60);
+const REACH_MAX: Duration = Duration::from_secs(30);
 
 /// The database it works in.
 pub const DATABASE: &str = "quotas";

@@ -135,9 +135,11 @@ impl Replica {
         self.made.elapsed()
     }
 
-    /// The largest round trip to a site, log writes included.
+    /// How long the answer of a site takes at most: the way there and back, and as long again for a
+    /// log that is written in other regions, too. A leader that waits less leaves tokens out that are
+    /// needed, round for round.
     fn farthest_round_trip(&self) -> Duration {
-        Duration::from_micros(self.common.farthest_micros.load(Ordering::Relaxed)) + LOGS_TAKE
+        2 * Duration::from_micros(self.common.farthest_micros.load(Ordering::Relaxed)) + LOGS_TAKE
     }
 
     fn own_id(&self) -> TxnId {

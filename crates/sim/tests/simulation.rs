@@ -240,7 +240,7 @@ fn an_outcome_acknowledged_before_it_is_durable_is_caught() {
 /// Counterexample 12.
 #[test]
 fn a_vote_that_is_not_logged_is_caught() {
-    caught(WorkloadKind::ListAppend, (3, 1), 110, 1).shows(BallotBug::UnloggedReadOnlyVote);
+    caught(WorkloadKind::ListAppend, (3, 1), 17, 1).shows(BallotBug::UnloggedReadOnlyVote);
 }
 
 #[test]

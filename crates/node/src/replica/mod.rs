@@ -29,14 +29,15 @@ pub(crate) mod pages;
 pub mod primary;
 pub(crate) mod rounds;
 pub(crate) mod term;
+pub(crate) mod term_rounds;
 mod versions;
 
 pub(crate) use versions::StoreVersions;
 
 use crate::catalog::ApplyHook;
 use crate::replica::common::Common;
-use crate::replica::rounds::TermRounds;
 use crate::replica::term::{FastPath, Pending, Term};
+use crate::replica::term_rounds::TermRounds;
 use crate::transport::wire::ClosedPromise;
 use bytes::Bytes;
 use meridian_base::record::{Committed, Payload, Record};

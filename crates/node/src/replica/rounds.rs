@@ -14,13 +14,14 @@
 use crate::replica::outbox::Work;
 use crate::replica::primary::Step;
 use crate::replica::term::{Pending, Term};
+use crate::replica::term_rounds::{Asked, Certified, Then};
 use crate::replica::{Core, Replica, StoreVersions};
 use crate::transport::rounds::{Lead, ROWS_MAX, RoundMessages};
 use meridian_base::escrow::{self, Free, Share};
 use meridian_base::record::Committed;
 use meridian_base::{GroupId, Key, Result, Timestamp, TxnId};
-use meridian_escrow::majority::{Due, Leader, Message, Round, Rows, Want};
-use meridian_region::{Outlook, SiteStep};
+use meridian_escrow::majority::{Due, Message};
+use meridian_region::SiteStep;
 use meridian_store::ScanLimits;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -35,67 +36,6 @@ const STEP_PATIENCE: Duration = Duration::from_secs(1);
 const LOGS_TAKE: Duration = Duration::from_millis(20);
 /// A statement's round that does not begin, or is not heard of, is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
-
-/// What a term has of rounds.
-pub(crate) struct TermRounds {
-    rows: Rows,
-    /// Steps on their way to the log, by their timestamps.
-    steps: BTreeMap<Timestamp, Certified>,
-    /// What statements of the region wait for.
-    asked: BTreeMap<Key, Asked>,
-    /// Whom to tell that a round has ended here.
-    waiting: BTreeMap<Key, Vec<oneshot::Sender<()>>>,
-    /// Indexes of columns whose open keys have been read.
-    looked_at: BTreeSet<u32>,
-}
-
-impl TermRounds {
-    /// `seed`: see [`Rows::new`].
-    pub fn new(seed: u64) -> TermRounds {
-        TermRounds {
-            rows: Rows::new(seed),
-            steps: BTreeMap::new(),
-            asked: BTreeMap::new(),
-            waiting: BTreeMap::new(),
-            looked_at: BTreeSet::new(),
-        }
-    }
-
-    fn outlook(&self, share: &Key, of_site: Outlook) -> Outlook {
-        let Some(asked) = self.asked.get(share) else { return of_site };
-        // Where statements wait, nothing is kept back: they get it.
-        let pool = |tokens: i128, keep: i128, want: Want| match tokens > 0 {
-            true => (0, Want { tokens: tokens.max(want.tokens), is_waiting: asked.waiting == 1 && asked.by == 1 }),
-            false => (keep, want),
-        };
-        let mut outlook = of_site;
-        (outlook.keep.down, outlook.wants.down) = pool(asked.wanted.down, of_site.keep.down, of_site.wants.down);
-        (outlook.keep.up, outlook.wants.up) = pool(asked.wanted.up, of_site.keep.up, of_site.wants.up);
-        outlook
-    }
-}
-
-/// A step that was certified.
-struct Certified {
-    share: Key,
-    round: Round,
-    then: Then,
-}
-
-/// What follows when it is applied.
-enum Then {
-    Send(Vec<(GroupId, Message)>),
-    Lead(Box<Leader>),
-}
-
-/// What is asked for a row.
-#[derive(Default)]
-struct Asked {
-    wanted: Free,
-    by: usize,
-    /// Those to whom a part is of no use.
-    waiting: usize,
-}
 
 /// A request for tokens, for as long as somebody waits for them.
 struct Asking<'a> {

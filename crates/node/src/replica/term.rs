@@ -6,7 +6,7 @@
 //! primary), and takes back what the lock-free paths see ([`FastPath`]). A new term starts from the
 //! log.
 
-use crate::replica::rounds::TermRounds;
+use crate::replica::term_rounds::TermRounds;
 use bytes::Bytes;
 use futures::FutureExt;
 use meridian_base::record::{Committed, Payload, Prepared, Record};

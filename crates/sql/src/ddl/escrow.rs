@@ -90,6 +90,10 @@ impl Deriver<'_> {
                 if self.is_private(table.id) {
                     return Err(unsupported(&table, ordinal, "ceases to be one after the transaction that creates its table"));
                 }
+                if !self.database_of(table.schema)?.dropping.is_empty() {
+                    let message = format!("a region of the database of table \"{}\" is being dropped", table.name);
+                    return Err(Error::sql("55006", message).hint("SHOW JOBS shows the statement that drops it."));
+                }
                 if table.escrow[at].before.is_some() {
                     let message = format!("the bounds of column \"{column}\" are being changed");
                     return Err(Error::sql("55006", message).table(&table.name));
@@ -147,6 +151,7 @@ impl Deriver<'_> {
         settings: &[(String, String)],
     ) -> Result<()> {
         let Some(table) = self.table_if_exists(table, if_exists)? else { return Ok(()) };
+        refuse_in_change(&table)?;
         let mut table = (*table).clone();
         let (ordinal, _) = named_column(&table, column)?;
         let name = table.name.clone();
@@ -168,6 +173,10 @@ impl Deriver<'_> {
                             .table(name)
                             .column(column)
                             .hint("Set the protocol when the region is gone; SHOW JOBS shows the statement that drops it."));
+                    }
+                    if of.before.is_some() {
+                        let message = format!("the bounds of column \"{column}\" are being changed");
+                        return Err(Error::sql("55006", message).table(name).column(column));
                     }
                     of.protocol = Some(Protocol::Majority);
                 }
@@ -311,6 +320,10 @@ pub(super) fn follow_checks(table: &mut Table, base: &Catalog, begun: &[Job], jo
         if said == told(&table.escrow[at]) {
             continue;
         }
+        // Sites apply a decision one after another: between them, grants do not tell the bounds.
+        if table.escrow[at].keeps_sites() {
+            return Err(keeps_majority(table, ordinal, "keeps its bounds"));
+        }
         if table.escrow[at].before.is_some() && !begun.contains(&moved[0]) {
             let message = format!("the bounds of column \"{}\" are being changed", table.columns[ordinal as usize].name);
             return Err(Error::sql("55006", message).table(&table.name).hint("SHOW JOBS shows the statement that does it."));
@@ -433,7 +446,7 @@ fn ends(table: &Table, ordinal: u32, e: &Expr) -> Result<Option<Vec<(End, bool)>
         let mut others = table.public_columns().filter(|(o, _)| *o != ordinal);
         match others.find(|(_, of)| named(e, of)) {
             Some((o, of)) => {
-                let is_one = of.not_null && can_limit(&of.ty, &column.ty) && table.escrow_column(o).is_none();
+                let is_one = of.not_null && can_limit(&of.ty, &column.ty) && table.with_shares().all(|c| c.ordinal != o);
                 Ok(is_one.then_some(End::Column(o)))
             }
             None => Ok::<_, Error>(constant(e, &column.ty)?.map(End::Number)),

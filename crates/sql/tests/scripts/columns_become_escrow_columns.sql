@@ -514,3 +514,26 @@ k | most | n
 2 | 2 | 4
 (UPDATE 2)
 
+-- Numbers do not bound each other.
+ALTER TABLE limited ADD COLUMN a INT NOT NULL DEFAULT 5 ESCROW, ADD COLUMN b INT NOT NULL DEFAULT 3 ESCROW CHECK (b <= a);
+----
+ERROR 0A000: escrow column "b" of table "limited" can have a CHECK of >=, <= and BETWEEN with constants and NOT NULL numbers of its row only
+DETAIL: Constraint "limited_check" says something else.
+
+ALTER TABLE limited ADD COLUMN b INT NOT NULL DEFAULT 3 ESCROW CHECK (b <= a), ADD COLUMN a INT NOT NULL DEFAULT 5 ESCROW;
+----
+ERROR 42703: column "a" does not exist
+
+ALTER TABLE limited ALTER COLUMN n SET ESCROW;
+----
+(ALTER TABLE)
+
+ALTER TABLE limited ALTER COLUMN n SET (escrow.protocol = 'majority');
+----
+(ALTER TABLE)
+
+ALTER TABLE limited ADD CONSTRAINT bound CHECK (n <= 30);
+----
+ERROR 0A000: escrow column "n" of table "limited" keeps its bounds, since it has or had escrow.protocol = 'majority'
+HINT: Copy the rows into a new table, whose column never had it, and drop this one.
+

@@ -10,9 +10,9 @@ use meridian_base::{GroupId, Key, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Ballots of a row that nobody answers are at most twice as far apart. When a majority can be reached
-/// again nobody says so: a site that is bound waits for the next ballot of one whose offer is out, and
-/// rounds are to end within ten seconds.
+/// The longest pause between two ballots of a row while no majority answers, without its random part,
+/// which is as long at most. A site is not told when a majority can be reached again, and its rounds
+/// have to end within ten seconds from then.
 pub const PAUSE_MAX: Duration = Duration::from_secs(4);
 /// A round trip that is not known, or that is shorter, is taken for this.
 const ROUND_TRIP_MIN: Duration = Duration::from_millis(1);
@@ -150,7 +150,7 @@ impl Rows {
             row.drop_leader();
         }
         if row.is_out && !is_out {
-            // Somebody has answered.
+            // The round is over: a majority has answered.
             row.pause = row.round_trip * 4;
         }
         row.is_out = is_out;

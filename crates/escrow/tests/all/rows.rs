@@ -45,7 +45,7 @@ fn a_leader_waits_then_repeats_and_begins_again_ever_later() {
     let sent = rows.lead(&share(), leader, ROUND_TRIP, Timestamp(6), ms(0));
     assert_eq!(sent.iter().map(|(to, _)| to.0).collect::<Vec<_>>(), [3, 4]);
     assert!(rows.is_led(&share()));
-    // Nobody has answered: enough is not enough.
+    // No site has answered: the time for offers is over, and there is no majority of them.
     assert_eq!(rows.next(), Some(ms(125)));
     assert_eq!(rows.due(Timestamp(6), ms(125)), []);
     assert_eq!(rows.next(), Some(ms(200)));

@@ -82,7 +82,7 @@ impl Shared {
     /// The column that a share is of, as this node plans with it.
     pub(crate) fn escrow_column(&self, share: &Key) -> Option<EscrowColumn> {
         let catalog = self.catalog.at(self.runtime.physical_micros());
-        escrow::index_of(share).and_then(|index| catalog.escrow_of(index)).map(|(_, column)| column)
+        escrow::index_of(share).and_then(|index| catalog.escrow_of(index))
     }
 
     /// See [`Replica::lead_rounds`].

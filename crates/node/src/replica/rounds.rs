@@ -19,8 +19,8 @@ use crate::replica::{Core, Replica, StoreVersions};
 use crate::transport::rounds::{Lead, ROWS_MAX, RoundMessages};
 use meridian_base::escrow::{self, Free, Share};
 use meridian_base::record::Committed;
-use meridian_base::{GroupId, Key, Result, Timestamp, TxnId};
-use meridian_escrow::majority::{Due, Message};
+use meridian_base::{Error, GroupId, Key, Result, Timestamp, TxnId};
+use meridian_escrow::majority::{Due, Message, TOKENS_MAX};
 use meridian_region::SiteStep;
 use meridian_store::ScanLimits;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +37,7 @@ const LOGS_TAKE: Duration = Duration::from_millis(20);
 /// A statement's round that does not begin, or is not heard of, is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// A request for tokens, for as long as somebody waits for them.
+/// A statement's request for tokens. It counts among those of its row until it is dropped.
 struct Asking<'a> {
     replica: &'a Replica,
     lead: &'a Lead,
@@ -46,6 +46,11 @@ struct Asking<'a> {
 
 impl<'a> Asking<'a> {
     fn new(replica: &'a Replica, lead: &'a Lead) -> Result<Asking<'a>> {
+        // A number has no more tokens. Another node may ask for anything.
+        let is_possible = |tokens: i128| (0..=TOKENS_MAX).contains(&tokens);
+        if !is_possible(lead.wanted.down) || !is_possible(lead.wanted.up) {
+            return Err(Error::internal("more tokens are asked for than a number has"));
+        }
         let mut core = replica.core.lock();
         let (_, term) = replica.leading(&mut core)?;
         let asked = term.rounds.asked.entry(lead.share.clone()).or_default();
@@ -65,6 +70,7 @@ impl Drop for Asking<'_> {
         *asked = Asked { wanted, by: asked.by - 1, waiting: asked.waiting - usize::from(self.lead.is_waiting) };
         if asked.by == 0 {
             term.rounds.asked.remove(&self.lead.share);
+            term.rounds.waiting.remove(&self.lead.share);
         }
     }
 }
@@ -267,7 +273,7 @@ impl Replica {
         Ok(())
     }
 
-    /// Nobody can reach the row any more.
+    /// The row's column is gone.
     pub(crate) fn forget_round(&self, share: &Key) {
         if let Some(term) = &mut self.core.lock().term {
             term.rounds.rows.forget(share);
@@ -307,7 +313,7 @@ impl Replica {
             if self.free(&lead.share).is_some_and(has_enough) {
                 return Ok(true);
             }
-            // A round that somebody had begun before did not know of this request.
+            // A round that was under way before this request came does not count.
             tracing::debug!(
                 "{}: {:?} has {:?} and lacks some of {:?}; led: {is_led}, begun: {began}, ended: {has_ended}",
                 self.id,

@@ -21,7 +21,7 @@ pub struct RoundMessages {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Lead {
     pub share: Key,
-    /// The site is to have so many tokens.
+    /// How many tokens the site is to have free.
     pub wanted: Free,
     /// A part of them is of no use.
     pub is_waiting: bool,

@@ -164,12 +164,9 @@ impl EscrowColumn {
 }
 
 impl Catalog {
-    /// The escrow column whose index has this number, with its table.
-    pub fn escrow_of(&self, index: u32) -> Option<(TableRef, EscrowColumn)> {
-        self.tables_with_escrow().find_map(|table| {
-            let column = table.escrow.iter().find(|c| c.index == index)?.clone();
-            Some((table, column))
-        })
+    /// The escrow column whose index has this number.
+    pub fn escrow_of(&self, index: u32) -> Option<EscrowColumn> {
+        self.tables_with_escrow().find_map(|table| table.escrow.iter().find(|c| c.index == index).cloned())
     }
 
     /// All tables with escrow columns.

@@ -127,7 +127,14 @@ async fn sums<T: Transaction>(
     }
     let with_own = |share: &Key, sum: Sum| column.sites.iter().fold(sum, |sum, site| sum.plus(&rt.txn.added(*site, share)));
     let all = sums.into_iter().map(|(share, sum)| (share.clone(), with_own(&share, sum)));
-    Ok(all.filter_map(|(share, sum)| Some((share, (sum.value?, sum.bounds())))).collect())
+    Ok(all.filter_map(|(share, sum)| Some((share, (sum.value?, told_bounds(column, &sum))))).collect())
+}
+
+/// The bounds of a number that was read: what its grants add up to (E2). Sites apply a decision of
+/// `majority` one after another, so between them grants add up to something else. Where a column
+/// may have such rounds and its bounds are constants, these are told.
+fn told_bounds(column: &EscrowColumn, sum: &Sum) -> Bounds {
+    if column.keeps_sites() && column.limits.is_empty() { column.bounds() } else { sum.bounds() }
 }
 
 /// The keys that these shares have in a site, in their order.
@@ -203,7 +210,7 @@ async fn number_now<T: Transaction>(
         sum.add_site(versions.iter().map(|(key, value)| (key, &value[..])));
         sum = sum.plus(&rt.txn.added(*site, share));
     }
-    Ok(sum.value.map(|value| (value, sum.bounds())))
+    Ok(sum.value.map(|value| (value, told_bounds(column, &sum))))
 }
 
 /// Keeps changes of these shares by others away, as far as they wait in queues.
@@ -285,9 +292,6 @@ fn number_text(d: &Datum) -> String {
 
 /// Writes the shares of a new row.
 pub(super) fn begin<T: Transaction>(table: &TablePlan, row: &[Datum], rt: &mut Runtime<'_, T>) -> Result<()> {
-    if table.table.escrow.is_empty() {
-        return Ok(());
-    }
     table.table.escrow.iter().try_for_each(|column| split::begin(table, column, row, rt))
 }
 

@@ -214,62 +214,42 @@ pub async fn insert_rows<T: Transaction>(
     dml::insert_params(dml, rows, &mut Runtime { txn, ctx, params: &[], shared: &mut shared }).await
 }
 
-/// Gives stored rows the values of the columns that are being added to their table.
-pub(crate) async fn fill_rows<T: Transaction>(
+/// What a job does with rows that are there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RowWork<'a> {
+    /// Gives them the values of these columns, which are being added.
+    Fill { ordinals: &'a [u32] },
+    /// Takes their tokens to the bounds of an escrow column, named by its index.
+    Settle { index: u32 },
+    /// Writes their shares where they have none yet, of a column that becomes an escrow column.
+    Split { index: u32 },
+    /// Writes the numbers of a column that ceases to be an escrow column into them.
+    Store { index: u32 },
+}
+
+/// Works on rows in a transaction. `to_write`: changes of their numbers by others wait.
+pub(crate) async fn work_on_rows<T: Transaction>(
     plan: &TablePlan,
+    work: RowWork<'_>,
     rows: &[Vec<Datum>],
+    to_write: bool,
     txn: &mut T,
     ctx: &ExecContext<'_>,
 ) -> Result<()> {
     let mut shared = Shared::default();
     let mut rt = Runtime { txn, ctx, params: &[], shared: &mut shared };
-    for row in rows {
-        rt.pause().await?;
-        dml::fill(plan, row, &mut rt).await?;
+    match work {
+        RowWork::Fill { .. } => {
+            for row in rows {
+                rt.pause().await?;
+                dml::fill(plan, row, &mut rt).await?;
+            }
+            Ok(())
+        }
+        RowWork::Settle { index } => escrow::settle(plan, index, rows, to_write, &mut rt).await,
+        RowWork::Split { index } => escrow::split::split(plan, index, rows, &mut rt).await,
+        RowWork::Store { index } => escrow::split::store(plan, index, rows, to_write, &mut rt).await,
     }
-    Ok(())
-}
-
-/// Takes the tokens of rows to the bounds of an escrow column, named by its index. `to_write`: others
-/// wait.
-pub(crate) async fn settle_rows<T: Transaction>(
-    plan: &TablePlan,
-    index: u32,
-    rows: &[Vec<Datum>],
-    to_write: bool,
-    txn: &mut T,
-    ctx: &ExecContext<'_>,
-) -> Result<()> {
-    let mut shared = Shared::default();
-    let mut rt = Runtime { txn, ctx, params: &[], shared: &mut shared };
-    escrow::settle(plan, index, rows, to_write, &mut rt).await
-}
-
-/// Writes the shares of rows that have none yet, of a column that becomes an escrow column.
-pub(crate) async fn split_rows<T: Transaction>(
-    plan: &TablePlan,
-    index: u32,
-    rows: &[Vec<Datum>],
-    txn: &mut T,
-    ctx: &ExecContext<'_>,
-) -> Result<()> {
-    let mut shared = Shared::default();
-    let mut rt = Runtime { txn, ctx, params: &[], shared: &mut shared };
-    escrow::split::split(plan, index, rows, &mut rt).await
-}
-
-/// Writes the numbers of a column that ceases to be an escrow column into its rows.
-pub(crate) async fn store_numbers<T: Transaction>(
-    plan: &TablePlan,
-    index: u32,
-    rows: &[Vec<Datum>],
-    to_write: bool,
-    txn: &mut T,
-    ctx: &ExecContext<'_>,
-) -> Result<()> {
-    let mut shared = Shared::default();
-    let mut rt = Runtime { txn, ctx, params: &[], shared: &mut shared };
-    escrow::split::store(plan, index, rows, to_write, &mut rt).await
 }
 
 /// A statement being run: a portal or a cursor holds one and fetches from it.

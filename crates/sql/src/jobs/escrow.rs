@@ -1,18 +1,15 @@
 //! Work on the shares of all rows: taking them away from sites that close, and moving their tokens
 //! when bounds change (design: escrow, «Sites», E13).
 
-use super::backfill::{after, bind, primary_ranges};
-use super::fill::JobSystem;
 use super::progress::{Page, Part, Size, work_through};
-use super::{FREE_ATTEMPTS, JobContext, options};
+use super::rows::work_on;
+use super::{JobContext, options};
 use crate::catalog::escrow::uses_column;
 use crate::catalog::lookup::TableRef;
 use crate::catalog::{Check, EscrowColumn, Table, job};
 use crate::ddl::constraint_exists;
 use crate::env::{Environment, Locking, Scan, Transaction};
-use crate::exec::{Interrupt, settle_rows};
-use crate::shared::SessionSequences;
-use crate::types::Datum;
+use crate::exec::RowWork;
 use bytes::Bytes;
 use meridian_base::escrow::{Late, Share, share_of};
 use meridian_base::{ColumnMask, DescriptorId, Key, Result, Write};
@@ -30,9 +27,7 @@ pub(super) async fn leave<E: Environment>(env: &E, table: &TableRef, context: &J
 /// Takes the tokens of all rows of a column to its bounds. 23514 if a number is outside of them.
 pub(super) async fn settle<E: Environment>(env: &E, table: DescriptorId, index: u32, context: &JobContext) -> Result<()> {
     let Some(source) = env.catalog().table_by_id(table).filter(|t| column(t, index).is_some()) else { return Ok(()) };
-    let sequences = SessionSequences::new(env.clone(), context.session, context.shared.clone());
-    let page = |part, size| settle_page(env, &source, index, part, size, &sequences, context);
-    work_through(env, primary_ranges(&source), context, page).await
+    work_on(env, &source, RowWork::Settle { index }, context).await
 }
 
 fn column(table: &Table, index: u32) -> Option<&EscrowColumn> {
@@ -64,43 +59,6 @@ pub(super) fn take_back(table: &mut Table, index: u32) {
         }
         table.checks.push(check);
     }
-}
-
-/// Settles one page of rows, in one transaction.
-async fn settle_page<'e, E: Environment>(
-    env: &'e E,
-    source: &Table,
-    index: u32,
-    (group, range): Part,
-    Size { batch, attempt }: Size,
-    sequences: &SessionSequences<E>,
-    context: &JobContext,
-) -> Result<Page<'e>> {
-    let catalog = env.catalog();
-    if let Some((id, state)) = context.job {
-        job::mine(&catalog, id, env.locality().node, state)?;
-    }
-    // Rows of a table that was emptied since are written with the new bounds.
-    let has_rows = |t: &Table| t.groups().any(|g| g == group) && t.primary().id == source.primary().id;
-    let Some(plan) = bind(env, source.id, context)?.filter(|p| has_rows(p.table()) && column(p.table(), index).is_some()) else {
-        return Ok(Page::empty());
-    };
-    let mut txn = env.begin(options(&catalog, context.session, false, attempt));
-    txn.uses(&[source.id]);
-    let scan = Scan { range, columns: ColumnMask::ALL, reverse: false, limit: Some(batch), locking: Locking::None };
-    let found = txn.scan(group, scan.clone()).await?;
-    let rows: Vec<Vec<Datum>> = found.rows.iter().map(|(_, bytes)| plan.decode_row(bytes.clone())).collect::<Result<_>>()?;
-    let (interrupt, system) = (Interrupt::default(), JobSystem { env, catalog: &catalog, names: &context.names });
-    let exec = system.exec(context, &interrupt, sequences);
-    if let Err(e) = settle_rows(&plan, index, &rows, attempt >= FREE_ATTEMPTS, &mut txn, &exec).await {
-        // What it rests on has to be true.
-        if !e.is_retry() {
-            txn.confirm().await?;
-        }
-        return Err(e);
-    }
-    let rest = found.rest.or_else(|| after(&scan.range, &found.rows, batch));
-    Ok(Page::of(txn, found.rows.len(), rest))
 }
 
 /// Moves one page of shares, in one transaction.

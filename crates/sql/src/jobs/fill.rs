@@ -16,68 +16,24 @@
 //! A job that fails, or is cancelled, drops the column: rows that have it keep it, unreachable,
 //! like those of any dropped column.
 
-use super::backfill::{after, bind, primary_ranges};
-use super::progress::{Page, Part, Size, work_through};
-use super::{JobContext, changed, last_step, locking, options, step_of};
-use crate::catalog::job;
+use super::rows::work_on;
+use super::{JobContext, changed, last_step, step_of};
 use crate::catalog::lookup::Names;
 use crate::catalog::system::{Setting, SystemContext};
 use crate::catalog::{Catalog, ColumnState, Descriptor, Sequence, Table};
-use crate::env::{Environment, GroupRow, NodeLocality, Scan, SessionRow, Transaction, TransactionRow};
-use crate::exec::{ExecContext, ExecOptions, Interrupt, MEMORY_BYTES_MAX, fill_rows};
+use crate::env::{Environment, GroupRow, NodeLocality, SessionRow, TransactionRow};
+use crate::exec::{ExecContext, ExecOptions, Interrupt, MEMORY_BYTES_MAX, RowWork};
 use crate::shared::SessionSequences;
-use crate::types::{Datum, RowView};
 use futures::future::BoxFuture;
-use meridian_base::{ColumnMask, DescriptorId, Result};
+use meridian_base::{DescriptorId, Result};
 use std::sync::Arc;
 
 /// Gives every row its values, and takes the columns to `Filled`.
 pub(super) async fn run<E: Environment>(env: &E, table: DescriptorId, ordinals: &[u32], context: &JobContext) -> Result<()> {
     if let Some(source) = env.catalog().table_by_id(table) {
-        let sequences = SessionSequences::new(env.clone(), context.session, context.shared.clone());
-        let page = |part, size| page(env, &source, ordinals, part, size, &sequences, context);
-        work_through(env, primary_ranges(&source), context, page).await?;
+        work_on(env, &source, RowWork::Fill { ordinals }, context).await?;
     }
     last_step(env, context, table, |t| take(t, ordinals, ColumnState::Filling, ColumnState::Filled)).await
-}
-
-/// Fills one page of rows in one transaction.
-async fn page<'e, E: Environment>(
-    env: &'e E,
-    source: &Table,
-    ordinals: &[u32],
-    (group, range): Part,
-    Size { batch, attempt }: Size,
-    sequences: &SessionSequences<E>,
-    context: &JobContext,
-) -> Result<Page<'e>> {
-    let catalog = env.catalog();
-    if let Some((id, state)) = context.job {
-        job::mine(&catalog, id, env.locality().node, state)?;
-    }
-    // A region that was dropped meanwhile had no rows, and those of a table that was emptied since
-    // are written with the columns.
-    let has_rows = |t: &Table| t.groups().any(|g| g == group) && t.primary().id == source.primary().id;
-    let is_filling = |t: &Table| ordinals.iter().any(|o| t.columns[*o as usize].state == ColumnState::Filling);
-    let Some(plan) = bind(env, source.id, context)?.filter(|p| has_rows(p.table()) && is_filling(p.table())) else {
-        return Ok(Page::empty());
-    };
-    let mut txn = env.begin(options(&catalog, context.session, false, attempt));
-    txn.uses(&[source.id]);
-    let scan = Scan { range, columns: ColumnMask::ALL, reverse: false, limit: Some(batch), locking: locking(attempt) };
-    let found = txn.scan(group, scan.clone()).await?;
-    let mut rows: Vec<Vec<Datum>> = Vec::new();
-    for (_, bytes) in &found.rows {
-        let view = RowView::new(bytes.clone())?;
-        if ordinals.iter().any(|o| view.is_missing(*o as usize)) {
-            rows.push(plan.decode_row(bytes.clone())?);
-        }
-    }
-    let (interrupt, system) = (Interrupt::default(), JobSystem { env, catalog: &catalog, names: &context.names });
-    let exec = system.exec(context, &interrupt, sequences);
-    fill_rows(&plan, &rows, &mut txn, &exec).await?;
-    let rest = found.rest.or_else(|| after(&scan.range, &found.rows, batch));
-    Ok(Page::of(txn, found.rows.len(), rest))
 }
 
 /// From now on statements see the columns.

@@ -19,6 +19,7 @@ mod hold;
 mod move_table;
 mod progress;
 mod regions;
+mod rows;
 mod runner;
 mod split;
 mod validate;
@@ -30,6 +31,7 @@ pub(crate) use backfill::primary_ranges;
 pub(crate) use hold::Hold;
 pub(crate) use hold::end as end_hold;
 pub(crate) use runner::{is_made, start};
+use split::As;
 
 use crate::catalog::lookup::Names;
 use crate::catalog::system::quote;
@@ -266,14 +268,8 @@ async fn run_one<E: Environment>(env: &E, task: &Job, context: &JobContext) -> R
             escrow::settle(env, *table, *index, context).await?;
             step_of(env, context, 1, |_| None).await
         }
-        Job::Split { table, index } => {
-            split::split(env, *table, *index, context, context).await?;
-            step_of(env, context, 1, |_| None).await
-        }
-        Job::Join { table, index } => {
-            split::join(env, *table, *index, context, context).await?;
-            step_of(env, context, 1, |_| None).await
-        }
+        Job::Split { table, index } => split::split(env, *table, *index, As::Task, context).await,
+        Job::Join { table, index } => split::join(env, *table, *index, As::Task, context).await,
     }
 }
 
@@ -340,12 +336,8 @@ async fn undo<E: Environment>(env: &E, task: &Job, context: &JobContext) -> Resu
         Job::RaiseBounds { table, index } => {
             escrow::settle(env, *table, *index, &JobContext { job: None, ..context.clone() }).await
         }
-        Job::Split { table, index } => {
-            split::join(env, *table, *index, context, &JobContext { job: None, ..context.clone() }).await
-        }
-        Job::Join { table, index } => {
-            split::split(env, *table, *index, context, &JobContext { job: None, ..context.clone() }).await
-        }
+        Job::Split { table, index } => split::join(env, *table, *index, As::Undo, context).await,
+        Job::Join { table, index } => split::split(env, *table, *index, As::Undo, context).await,
         Job::KeepColumns { table, ordinals } => take_back(env, *table, ordinals, context).await,
         Job::FillColumns { .. }
         | Job::ValidateCheck { keep: true, .. }

@@ -5,39 +5,41 @@
 //! before the last one any more. Both ways begin in whatever state the column is, so that another
 //! node can go on with them, and each is what takes the other one back.
 
-use super::backfill::{after, bind, primary_ranges};
-use super::fill::JobSystem;
-use super::progress::{Page, Part, Size, work_through};
+use super::rows::work_on;
 use super::validate::violated;
-use super::{FREE_ATTEMPTS, JobContext, locking, options, step};
+use super::{JobContext, step, step_of, table_step};
+use crate::catalog::Table;
 use crate::catalog::escrow::Shadow;
-use crate::catalog::{Table, job};
-use crate::env::{Environment, Scan, Transaction};
-use crate::exec::{Interrupt, split_rows, store_numbers};
-use crate::shared::SessionSequences;
-use crate::types::Datum;
-use meridian_base::{ColumnMask, DescriptorId, Error, Result};
+use crate::catalog::lookup::TableRef;
+use crate::env::Environment;
+use crate::exec::RowWork;
+use meridian_base::{DescriptorId, Error, Result};
 
-/// What is done with a page of rows.
+/// On what occasion.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
-    /// Rows without shares get them.
-    Split,
-    /// Rows get their numbers.
-    Join,
+pub(super) enum As {
+    /// The present task of the job, which is done with the last step.
+    Task,
+    /// What takes another task back. Where that one got to among the rows has no part in it.
+    Undo,
 }
 
-/// Gives the numbers of a column shares. `pages`: for the work on rows.
-pub(super) async fn split<E: Environment>(
-    env: &E,
-    table: DescriptorId,
-    index: u32,
-    context: &JobContext,
-    pages: &JobContext,
-) -> Result<()> {
+impl As {
+    fn context_of_pages(self, context: &JobContext) -> JobContext {
+        match self {
+            As::Task => context.clone(),
+            As::Undo => JobContext { job: None, ..context.clone() },
+        }
+    }
+}
+
+/// Gives the numbers of a column shares.
+pub(super) async fn split<E: Environment>(env: &E, table: DescriptorId, index: u32, of: As, context: &JobContext) -> Result<()> {
     step(env, context, table, |t| shadows(t, index).for_each(|shadow| shadow.is_written = true)).await?;
-    if env.catalog().table_by_id(table).is_some_and(|t| t.shadows.iter().any(|s| s.column.index == index)) {
-        work(env, table, index, Way::Split, pages).await?;
+    let has_shadow = |t: &TableRef| t.shadows.iter().any(|s| s.column.index == index);
+    if let Some(source) = env.catalog().table_by_id(table).filter(has_shadow) {
+        let split = work_on(env, &source, RowWork::Split { index }, &of.context_of_pages(context)).await;
+        split.map_err(|e| by_some_row(e, &source.name))?;
         step(env, context, table, |t| {
             let Some(at) = t.shadows.iter().position(|s| s.column.index == index) else { return };
             let mut column = t.shadows.remove(at).column;
@@ -46,26 +48,21 @@ pub(super) async fn split<E: Environment>(
         })
         .await?;
     }
-    step(env, context, table, |t| {
+    end(env, context, of, table, |t| {
         t.escrow.iter_mut().filter(|column| column.index == index).for_each(|column| column.in_rows = false);
     })
     .await
 }
 
 /// Gives the rows the numbers of a column, which then has no shares.
-pub(super) async fn join<E: Environment>(
-    env: &E,
-    table: DescriptorId,
-    index: u32,
-    context: &JobContext,
-    pages: &JobContext,
-) -> Result<()> {
+pub(super) async fn join<E: Environment>(env: &E, table: DescriptorId, index: u32, of: As, context: &JobContext) -> Result<()> {
     step(env, context, table, |t| {
         t.escrow.iter_mut().filter(|column| column.index == index).for_each(|column| column.in_rows = true);
     })
     .await?;
-    if env.catalog().table_by_id(table).is_some_and(|t| t.escrow.iter().any(|column| column.index == index)) {
-        work(env, table, index, Way::Join, pages).await?;
+    let has_column = |t: &TableRef| t.escrow.iter().any(|column| column.index == index);
+    if let Some(source) = env.catalog().table_by_id(table).filter(has_column) {
+        work_on(env, &source, RowWork::Store { index }, &of.context_of_pages(context)).await?;
         step(env, context, table, |t| {
             let Some(at) = t.escrow.iter().position(|column| column.index == index) else { return };
             let mut column = t.escrow.remove(at);
@@ -74,18 +71,22 @@ pub(super) async fn join<E: Environment>(
         })
         .await?;
     }
-    step(env, context, table, |t| t.shadows.retain(|shadow| shadow.column.index != index)).await
+    end(env, context, of, table, |t| t.shadows.retain(|shadow| shadow.column.index != index)).await
+}
+
+/// The last step.
+async fn end<E: Environment>(
+    env: &E,
+    context: &JobContext,
+    of: As,
+    table: DescriptorId,
+    change: impl Fn(&mut Table) + Send + Sync,
+) -> Result<()> {
+    step_of(env, context, usize::from(of == As::Task), |catalog| table_step(catalog, table, &change)).await
 }
 
 fn shadows(table: &mut Table, index: u32) -> impl Iterator<Item = &mut Shadow> {
     table.shadows.iter_mut().filter(move |shadow| shadow.column.index == index)
-}
-
-async fn work<E: Environment>(env: &E, table: DescriptorId, index: u32, way: Way, context: &JobContext) -> Result<()> {
-    let Some(source) = env.catalog().table_by_id(table) else { return Ok(()) };
-    let sequences = SessionSequences::new(env.clone(), context.session, context.shared.clone());
-    let page = |part, size| page(env, table, index, way, part, size, &sequences, context);
-    work_through(env, primary_ranges(&source), context, page).await
 }
 
 /// A row that is there breaks a constraint, and nobody writes a new one.
@@ -94,46 +95,4 @@ fn by_some_row(e: Error, table: &str) -> Error {
         Some(check) => violated(check, table),
         None => e,
     }
-}
-
-/// Works on one page of rows, in one transaction.
-async fn page<'e, E: Environment>(
-    env: &'e E,
-    table: DescriptorId,
-    index: u32,
-    way: Way,
-    (group, range): Part,
-    Size { batch, attempt }: Size,
-    sequences: &SessionSequences<E>,
-    context: &JobContext,
-) -> Result<Page<'e>> {
-    let catalog = env.catalog();
-    if let Some((id, state)) = context.job {
-        job::mine(&catalog, id, env.locality().node, state)?;
-    }
-    let is_there = |t: &Table| t.with_shares().any(|column| column.index == index);
-    let Some(plan) = bind(env, table, context)?.filter(|plan| is_there(plan.table())) else {
-        return Ok(Page::empty());
-    };
-    let mut txn = env.begin(options(&catalog, context.session, false, attempt));
-    txn.uses(&[table]);
-    let locking = locking(attempt);
-    let scan = Scan { range, columns: ColumnMask::ALL, reverse: false, limit: Some(batch), locking };
-    let found = txn.scan(group, scan.clone()).await?;
-    let rows: Vec<Vec<Datum>> = found.rows.iter().map(|(_, bytes)| plan.decode_row(bytes.clone())).collect::<Result<_>>()?;
-    let (interrupt, system) = (Interrupt::default(), JobSystem { env, catalog: &catalog, names: &context.names });
-    let exec = system.exec(context, &interrupt, sequences);
-    let done = match way {
-        Way::Split => split_rows(&plan, index, &rows, &mut txn, &exec).await.map_err(|e| by_some_row(e, &plan.table().name)),
-        Way::Join => store_numbers(&plan, index, &rows, attempt >= FREE_ATTEMPTS, &mut txn, &exec).await,
-    };
-    if let Err(e) = done {
-        // What it rests on has to be true.
-        if !e.is_retry() {
-            txn.confirm().await?;
-        }
-        return Err(e);
-    }
-    let rest = found.rest.or_else(|| after(&scan.range, &found.rows, batch));
-    Ok(Page::of(txn, found.rows.len(), rest))
 }

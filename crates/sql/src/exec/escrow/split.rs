@@ -11,6 +11,7 @@
 //! Two neighbours of this list may be in use at once, and each does what the other one relies on.
 
 use super::{checked, end_shares, number_of, put, row_bounds, set, sums};
+use crate::catalog::EscrowColumn;
 use crate::catalog::escrow::Shadow;
 use crate::env::{Locking, OnLocked, Transaction};
 use crate::exec::Runtime;
@@ -51,7 +52,7 @@ pub(in crate::exec) fn shadow<T: Transaction>(
 /// Writes the share of a row that has none.
 pub(super) fn begin<T: Transaction>(
     table: &TablePlan,
-    column: &crate::catalog::EscrowColumn,
+    column: &EscrowColumn,
     row: &[Datum],
     rt: &mut Runtime<'_, T>,
 ) -> Result<()> {

@@ -173,6 +173,7 @@ fn numbers_are_exact_while_their_column_is_split_and_joined_and_their_rows_move(
     }
     for writer in writers.iter().chain(&notes) {
         let failed: Vec<_> = writer.lock().iter().filter_map(|(result, _)| result.clone().err()).collect();
-        assert!(failed.iter().all(|state| state == "40001" || state == "42P01"), "{failed:?}");
+        // Two statements may each wait for a row that the other one has.
+        assert!(failed.iter().all(|state| ["40001", "40P01", "42P01"].contains(&&**state)), "{failed:?}");
     }
 }

@@ -21,6 +21,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("commit", &["base"]),
     ("escrow", &["base"]),
     ("forecast", &[]),
+    ("pki", &["base"]),
     ("placement", &["base"]),
     ("pod", &["base", "store", "region"]),
     ("sql", &["base", "forecast", "placement", "regex"]),
@@ -40,6 +41,7 @@ const TESTS_MAY_USE: &[(&str, &[&str])] = &[
     ("region", &["fixtures"]),
     ("store", &["fixtures"]),
     ("escrow", &["fixtures"]),
+    ("pki", &["fixtures"]),
     ("sql", &["fixtures"]),
     ("node", &["fixtures"]),
 ];

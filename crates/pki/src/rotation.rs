@@ -1,0 +1,140 @@
+//! Replacing the authority without a moment in which two nodes refuse each other.
+//!
+//! ```text
+//! phase         who signs   who is trusted   goes on when
+//! Settled       old         old              the operator asks for it
+//! Introduced    old         old and new      every node trusts the new one
+//! Signing       new         old and new      nothing that the old one signed is in use
+//! Settled       new         new
+//! ```
+//!
+//! Two nodes accept each other if each trusts the authority that signed the other's certificate.
+//! Nobody shows a certificate of the new one before everybody trusts it, and nobody stops trusting
+//! the old one before its last certificate is gone: those of nodes, those of clients as far as the
+//! operator wants them to work, and join tokens, which name an authority.
+//!
+//! A node that does not answer holds a rotation up; a decommissioned one is no node. When a key was
+//! stolen the operator goes on without waiting ([`Rotation::force`]), and whoever was not ready has
+//! to join again.
+
+use crate::bugs::{PlantedBug, PlantedBugs};
+use crate::certificate::Fingerprint;
+use crate::error::{Error, Kind, Result};
+use crate::time::Moment;
+use meridian_base::NodeId;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where a rotation is. Kept where all nodes read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Phase {
+    /// One authority.
+    Settled { authority: Fingerprint },
+    /// Two, of which the old one signs.
+    Introduced { old: Fingerprint, new: Fingerprint },
+    /// Two, of which the new one signs.
+    Signing { old: Fingerprint, new: Fingerprint },
+}
+
+/// What a node says of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// The authorities it trusts in new handshakes.
+    pub trusts: BTreeSet<Fingerprint>,
+    /// The authority that signed the certificate it shows in new handshakes.
+    pub shows: Fingerprint,
+}
+
+/// What stands in the way of the next phase.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hindrance {
+    /// There is no rotation.
+    Settled,
+    /// These nodes have said nothing, or nothing that is enough.
+    Nodes(BTreeSet<NodeId>),
+    /// Certificates of clients, or tokens, that the old authority stands for are good up to here.
+    Outstanding(Moment),
+}
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rotation {
+    phase: Phase,
+    bugs: PlantedBugs,
+}
+
+impl Rotation {
+    /// One that has got there.
+    pub fn at(phase: Phase, bugs: PlantedBugs) -> Rotation {
+        Rotation { phase, bugs }
+    }
+    /// Where it is.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+    /// Begins one. Refused if one is under way.
+    pub fn begin(&mut self, new: Fingerprint) -> Result<()> {
+        match self.phase {
+            Phase::Settled { authority } if authority == new => Err(Error::new(Kind::Refused, "this authority signs already")),
+            Phase::Settled { authority } => {
+                self.phase = Phase::Introduced { old: authority, new };
+                Ok(())
+            }
+            _ => Err(Error::new(Kind::Refused, "a rotation of the authority is under way")),
+        }
+    }
+    /// Who signs.
+    pub fn signer(&self) -> Fingerprint {
+        match self.phase {
+            Phase::Settled { authority } => authority,
+            Phase::Introduced { old, .. } => old,
+            Phase::Signing { new, .. } => new,
+        }
+    }
+    /// Whom everybody should trust.
+    pub fn trusted(&self) -> BTreeSet<Fingerprint> {
+        match self.phase {
+            Phase::Settled { authority } => BTreeSet::from([authority]),
+            Phase::Introduced { old, new } | Phase::Signing { old, new } => BTreeSet::from([old, new]),
+        }
+    }
+    /// Goes on to the next phase, or says what stands in the way. `reports` has an entry for every
+    /// node that was not decommissioned, `None` for one that said nothing. `outstanding` is the end
+    /// of the last client's certificate or token of the old authority that is to go on working.
+    pub fn advance(
+        &mut self,
+        reports: &BTreeMap<NodeId, Option<Report>>,
+        outstanding: Moment,
+        now: Moment,
+    ) -> std::result::Result<Phase, Hindrance> {
+        let lacking = |is_ready: &dyn Fn(&Report) -> bool| -> BTreeSet<NodeId> {
+            reports.iter().filter(|(_, r)| !r.as_ref().is_some_and(is_ready)).map(|(node, _)| *node).collect()
+        };
+        let hindrance = match self.phase {
+            Phase::Settled { .. } => Some(Hindrance::Settled),
+            Phase::Introduced { .. } if self.bugs.has(PlantedBug::SignsEarly) => None,
+            Phase::Introduced { new, .. } => some(lacking(&|r| r.trusts.contains(&new))),
+            Phase::Signing { .. } if self.bugs.has(PlantedBug::RemovesEarly) => None,
+            Phase::Signing { new, .. } => {
+                some(lacking(&|r| r.shows == new)).or((outstanding >= now).then_some(Hindrance::Outstanding(outstanding)))
+            }
+        };
+        match hindrance {
+            Some(hindrance) => Err(hindrance),
+            None => Ok(self.force()),
+        }
+    }
+    /// Goes on without asking: for a key that is in the wrong hands.
+    pub fn force(&mut self) -> Phase {
+        self.phase = match self.phase {
+            Phase::Introduced { old, new } => Phase::Signing { old, new },
+            Phase::Signing { new, .. } => Phase::Settled { authority: new },
+            settled @ Phase::Settled { .. } => settled,
+        };
+        self.phase
+    }
+}
+
+fn some(lacking: BTreeSet<NodeId>) -> Option<Hindrance> {
+    (!lacking.is_empty()).then_some(Hindrance::Nodes(lacking))
+}

@@ -173,7 +173,7 @@ async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
             if !replica.is_serving() {
                 return Err(Error::not_primary(group));
             }
-            replica.hear_rounds(messages).await;
+            shared.hear_rounds(&replica, messages).await;
             Ok(Response::Done)
         }
         Request::Lead { group, lead, patience } => {

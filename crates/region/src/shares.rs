@@ -37,6 +37,9 @@ pub(crate) struct Shares {
     ripe: BTreeSet<Key>,
     /// Rows that were found with an offer out, or with a round and no share.
     open: BTreeSet<Key>,
+    /// Rows with a round and no share, from [`Shares::load`] until they are deleted: whether the
+    /// round has an offer.
+    alone: BTreeMap<Key, bool>,
     /// Held shares with a demand.
     busy: BTreeSet<Key>,
     /// Where [`Shares::take_ripe`] goes on.
@@ -183,6 +186,7 @@ impl Shares {
             taken: BTreeMap::new(),
             ripe: BTreeSet::new(),
             open: BTreeSet::new(),
+            alone: BTreeMap::new(),
             busy: BTreeSet::new(),
             folded_last: Key::MIN,
             fold_from: FOLD_FROM,
@@ -213,10 +217,11 @@ impl Shares {
 
     /// Before so many shares are looked at, which are to be held together.
     pub fn make_room(&mut self, shares: usize) {
-        if self.held.len() + shares > SHARES_HELD_MAX {
+        if self.held.len() + self.alone.len() + shares > SHARES_HELD_MAX {
             self.held.clear();
             self.ripe.clear();
             self.busy.clear();
+            self.alone.clear();
         }
     }
 
@@ -224,6 +229,7 @@ impl Shares {
     pub fn load<V: Versions>(&mut self, versions: &V, share: &Key) {
         let alone = KeyRange::new(share.clone(), share.successor());
         let found = versions.newest_values(&alone).pop().and_then(|(_, value)| Share::decode(&value));
+        self.alone.remove(share);
         if let Some(applied) = found {
             // Below the floor are tombstones only. The round lies behind the late keys.
             let above = KeyRange::new(escrow::late_key(share, applied.floor), of_site(share).end);
@@ -241,8 +247,9 @@ impl Shares {
                 self.open.insert(share.clone());
             }
             self.held.insert(share.clone(), held);
-        } else if stored_round(versions, share).is_some() {
+        } else if let Some(round) = stored_round(versions, share) {
             self.open.insert(share.clone());
+            self.alone.insert(share.clone(), round.offer.is_some());
         }
     }
 
@@ -345,17 +352,18 @@ impl Shares {
                 }
                 Change::Delete | Change::Put(_) => {
                     writes.extend(mutation.resolved());
+                    let held = self.held.remove(&mutation.key);
+                    self.forget(&mutation.key);
                     // Late keys of a number that is over count nowhere.
-                    if let Some(held) = self.held.remove(&mutation.key) {
-                        self.forget(&mutation.key);
-                        writes.extend(held.late.keys().map(|id| gone(&mutation.key, *id)));
-                        // A number that is set leaves the round: one of another number holds nothing.
-                        if mutation.change == Change::Delete && held.round.is_some() {
-                            writes.push(without(escrow::round_key(&mutation.key)));
-                            if held.round.as_ref().is_some_and(|round| round.offer.is_some()) {
-                                writes.push(without(escrow::open_key(&mutation.key)));
-                            }
-                        }
+                    writes.extend(held.iter().flat_map(|held| held.late.keys()).map(|id| gone(&mutation.key, *id)));
+                    // A number that is set leaves the round: one of another number holds nothing. A
+                    // row that is deleted leaves none: what a round keeps for other sites would give
+                    // them shares again, once their tombstones are gone.
+                    let of_held = held.and_then(|held| held.round).map(|round| round.offer.is_some());
+                    let round = of_held.or(self.alone.remove(&mutation.key));
+                    if let Some(is_open) = round.filter(|_| mutation.change == Change::Delete) {
+                        writes.push(without(escrow::round_key(&mutation.key)));
+                        writes.extend(is_open.then(|| without(escrow::open_key(&mutation.key))));
                     }
                 }
             }

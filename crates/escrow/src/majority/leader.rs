@@ -150,7 +150,10 @@ impl Leader {
     /// A message to this site; what is none for a leader, or for another ballot, does nothing.
     pub fn receive(&mut self, from: GroupId, message: &Message, now: Timestamp) -> Vec<(GroupId, Message)> {
         let is_ours = message.incarnation == self.incarnation || self.bugs.has(PlantedBug::IgnoresIncarnation);
-        let is_heard = self.sites.contains(&from) && message.is_sound(from);
+        let is_heard = self.sites.contains(&from)
+            && message.is_sound(from)
+            && message.is_near(self.instance, self.highest)
+            && message.is_of(&self.sites);
         if !is_ours || !is_heard || self.end().is_some() {
             return Vec::new();
         }

@@ -5,11 +5,13 @@ use meridian_base::escrow::Free;
 use meridian_base::limits::ESCROW_SITES_MAX;
 use meridian_base::{GroupId, Timestamp, TxnId};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// More rounds and ballots than there ever are: a larger number comes from a damaged message, and
 /// would stand in the way of all later ones.
 const NUMBER_MAX: u64 = 1 << 62;
+/// Further ahead of what a site knows is nobody: a ballot a millisecond gets as far in 49 days.
+const AHEAD_MAX: u64 = 1 << 32;
 
 /// A message about one row. Every one may be lost, repeated, late and out of order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,5 +72,29 @@ impl Message {
             Kind::Fetch | Kind::Over => true,
         };
         is_sound && self.instance < NUMBER_MAX
+    }
+
+    /// Whether its numbers may be true for a site that knows of this instance and ballot. A number
+    /// that is far ahead is ignored: the site would follow it, and leave nothing for those who come
+    /// next.
+    pub(super) fn is_near(&self, instance: u64, ballot: u64) -> bool {
+        let is_near = |ahead: u64, known: u64| ahead <= known.saturating_add(AHEAD_MAX);
+        let number = match &self.kind {
+            Kind::Ask { ballot } | Kind::Accept { ballot, .. } => ballot.number,
+            Kind::Outbid { promised, .. } => promised.number,
+            _ => 0,
+        };
+        is_near(self.instance, instance) && is_near(number, ballot)
+    }
+
+    /// Whether all sites that it speaks of are among these.
+    pub fn is_of(&self, sites: &BTreeSet<GroupId>) -> bool {
+        let all_of = |value: &Value| value.parts.keys().all(|site| sites.contains(site));
+        match &self.kind {
+            Kind::Promise { accepted, .. } => accepted.as_ref().is_none_or(|accepted| all_of(&accepted.value)),
+            Kind::Accept { value, .. } | Kind::Decided { value } => all_of(value),
+            Kind::Behind { kept, .. } => kept.keys().all(|site| sites.contains(site)),
+            Kind::Ask { .. } | Kind::Outbid { .. } | Kind::Accepted { .. } | Kind::Fetch | Kind::Over => true,
+        }
     }
 }

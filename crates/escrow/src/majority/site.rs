@@ -118,6 +118,9 @@ impl Site {
                 return Step { write: None, send: vec![(from, over)] };
             }
         };
+        if !message.is_near(round.instance, round.promised.number) {
+            return Step::default();
+        }
         round.saw(from, message.instance);
         let mut turn = Turn { site: self, here, from, round, write: false, granted: None, send: Vec::new() };
         turn.receive(message);

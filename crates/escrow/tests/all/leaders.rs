@@ -3,7 +3,7 @@
 use meridian_base::escrow::Free;
 use meridian_base::{GroupId, NodeId, Timestamp, TxnId};
 use meridian_escrow::majority::{
-    Accepted, Ballot, End, Here, Kept, Kind, Leader, Message, Part, PlantedBugs, Round, Site, Value, Want, Wants,
+    Accepted, Ballot, End, Here, Kept, Kind, Leader, Message, Part, PlantedBugs, Round, Site, Step, Value, Want, Wants,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -283,4 +283,49 @@ fn a_repeated_message_is_answered_again_and_not_written() {
         let second = site.step(Some(&stored), &here, GroupId(3), &message(kind));
         assert_eq!((second.write, second.send), (None, first.send));
     }
+}
+
+#[test]
+fn numbers_that_are_far_ahead_are_ignored() {
+    const FAR: u64 = 1 << 33;
+    let stored = Round { instance: INSTANCE, promised: ballot(5), ..Round::new(txn()) };
+    let from = GroupId(3);
+    let site = Site::new(OWN, PlantedBugs::NONE);
+    let hears = |instance: u64, kind: Kind| {
+        let message = Message { instance, ..message(kind) };
+        site.step(Some(&stored), &here(tokens(1, 1), wants(4)), from, &message) != Step::default()
+    };
+    let of_other = |number: u64| Ballot { number, site: from };
+    assert!(hears(INSTANCE, Kind::Ask { ballot: of_other(6) }));
+    assert!(!hears(INSTANCE, Kind::Ask { ballot: of_other(FAR) }));
+    assert!(!hears(INSTANCE, Kind::Accept { ballot: of_other(FAR), value: accepted(1, 3, 50).value }));
+    let behind = || Kind::Behind { part: None, kept: BTreeMap::new() };
+    assert!(hears(INSTANCE + 2, behind()));
+    assert!(!hears(FAR, behind()));
+
+    let mut leader = begin(3);
+    leader.receive(from, &message(Kind::Outbid { ballot: ballot(1), promised: of_other(FAR) }), NOW);
+    assert_eq!(leader.highest(), 1);
+    leader.receive(from, &message(Kind::Outbid { ballot: ballot(1), promised: of_other(7) }), NOW);
+    assert_eq!(leader.highest(), 7);
+}
+
+#[test]
+fn values_with_sites_that_the_row_does_not_have_are_ignored() {
+    let sites: BTreeSet<GroupId> = [2, 3, 4].map(GroupId).into();
+    let value = |site: u32| accepted(1, site, 50).value;
+    let kept = |site: u32| BTreeMap::from([(GroupId(site), Kept { instance: 1, hlc: NOW, change: tokens(0, 0) })]);
+    let about: [&dyn Fn(u32) -> Kind; 4] = [
+        &|site| Kind::Accept { ballot: ballot(1), value: value(site) },
+        &|site| Kind::Decided { value: value(site) },
+        &|site| Kind::Behind { part: None, kept: kept(site) },
+        &|site| Kind::Promise { ballot: ballot(1), offer: None, wants: Wants::default(), accepted: Some(accepted(1, site, 50)) },
+    ];
+    for about in about {
+        assert!(message(about(4)).is_of(&sites));
+        assert!(!message(about(9)).is_of(&sites));
+    }
+    let mut leader = begin(3);
+    assert_eq!(leader.receive(GroupId(3), &promise(None, Some(accepted(1, 9, 50))), NOW), []);
+    assert_eq!(said(&leader.receive(GroupId(3), &promise(None, Some(accepted(1, 4, 50))), NOW)).len(), 3);
 }

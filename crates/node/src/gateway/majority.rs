@@ -6,14 +6,14 @@ use super::txn::Txn;
 use crate::membership::ask::Ask;
 use crate::membership::shared::Shared;
 use crate::replica::Replica;
-use crate::transport::rounds::{Lead, RoundMessages};
+use crate::transport::rounds::{Lead, ROWS_MAX, RoundMessages};
 use crate::transport::wire::{Request, Response};
 use meridian_base::escrow::{self, Free};
 use meridian_base::{Error, GroupId, Key, Result};
 use meridian_sql::catalog::EscrowColumn;
 use meridian_sql::catalog::escrow::Protocol;
 use meridian_sql::env::Brought;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -42,8 +42,8 @@ impl Ask for Delivery {
     fn answer(_: Response) -> Option<()> {
         Some(())
     }
-    async fn here(&self, _: &Arc<Shared>, replica: &Arc<Replica>) -> Result<()> {
-        replica.hear_rounds(self.messages.clone()).await;
+    async fn here(&self, shared: &Arc<Shared>, replica: &Arc<Replica>) -> Result<()> {
+        shared.hear_rounds(replica, self.messages.clone()).await;
         Ok(())
     }
 }
@@ -83,6 +83,25 @@ impl Shared {
     pub(crate) fn escrow_column(&self, share: &Key) -> Option<EscrowColumn> {
         let catalog = self.catalog.at(self.runtime.physical_micros());
         escrow::index_of(share).and_then(|index| catalog.escrow_of(index))
+    }
+
+    /// Messages of another site, or of this one to itself. What speaks of a row that is in no round,
+    /// or of a site that the row does not have, is dropped.
+    pub(crate) async fn hear_rounds(&self, replica: &Replica, mut messages: RoundMessages) {
+        let catalog = self.catalog.at(self.runtime.physical_micros());
+        let sites_of = |index: u32| -> BTreeSet<GroupId> {
+            let column = catalog.escrow_of(index).filter(EscrowColumn::keeps_sites);
+            column.into_iter().flat_map(|column| column.sites).collect()
+        };
+        let from = messages.from;
+        let mut known: BTreeMap<u32, BTreeSet<GroupId>> = BTreeMap::new();
+        messages.rows.truncate(ROWS_MAX);
+        messages.rows.retain(|(share, message)| {
+            let Some(index) = escrow::index_of(share) else { return false };
+            let sites = known.entry(index).or_insert_with(|| sites_of(index));
+            sites.contains(&from) && message.is_of(sites)
+        });
+        replica.hear_rounds(messages).await;
     }
 
     /// See [`Replica::lead_rounds`].

@@ -108,20 +108,23 @@ impl Replica {
         self.send_rounds(sent.into_iter().map(|(to, message)| (to, share.clone(), message)));
     }
 
-    /// Messages of another site, or of this one to itself.
+    /// Messages of another site, or of this one to itself; all of them are about sites of their rows.
     pub(crate) async fn hear_rounds(&self, messages: RoundMessages) {
         let from = messages.from;
-        let heard = messages.rows.into_iter().take(ROWS_MAX).map(|(share, message)| self.hear_round(from, share, message));
+        let heard = messages.rows.into_iter().map(|(share, message)| self.hear_round(from, share, message));
         futures::future::join_all(heard).await;
     }
 
     async fn hear_round(&self, from: GroupId, share: Key, message: Message) {
-        if !escrow::is_key(share.as_bytes()) || self.clock.observe(message.hlc, self.physical()).is_err() {
+        if self.clock.observe(message.hlc, self.physical()).is_err() {
             return;
         }
         {
             let mut core = self.core.lock();
             let Ok((_, term)) = self.leading(&mut core) else { return };
+            if term.engine.is_being_set(&share) {
+                return;
+            }
             let sent = term.rounds.rows.receive(&share, from, &message, self.hybrid_now(), self.rounds_time());
             self.send_round(&share, sent);
         }
@@ -230,6 +233,7 @@ impl Replica {
         let mut sent = Vec::new();
         for due in term.rounds.rows.due(self.hybrid_now(), self.rounds_time()) {
             match due {
+                Due::Send { share, .. } if term.engine.is_being_set(&share) => {}
                 Due::Send { share, messages } => sent.extend(messages.into_iter().map(|(to, m)| (to, share.clone(), m))),
                 Due::Begin { share, .. } => self.common.outbox.put(Work::BeginRound { group: self.id, share }),
             }

@@ -85,7 +85,7 @@ impl Engine {
         let now = clock.now(physical_micros);
         // E15; and below the threshold the tombstone may be gone that tells that its incarnation is
         // over.
-        if message.hlc > now || message.hlc <= versions.gc_threshold() {
+        if message.hlc > now || message.hlc <= versions.gc_threshold() || self.is_being_set(share) {
             return SiteStep::Dropped;
         }
         let Found { stored, here } = match self.find_round(versions, share, outlook, now) {
@@ -134,6 +134,13 @@ impl Engine {
         Outlook { keep, wants, is_closing: false }
     }
 
+    /// Whether somebody prepared sets the number, or deletes the row. Until that is decided, the site
+    /// sends nothing about its rounds: elsewhere it may be decided long ago, so that nothing is left
+    /// there that tells that the incarnation is over.
+    pub fn is_being_set(&self, share: &Key) -> bool {
+        self.held_writer(&Target::Key(share.clone()), ColumnMask::ALL, Timestamp::MAX).is_some()
+    }
+
     /// What this site has stored of a row's round, if an offer of it is out there: some site has to
     /// end it.
     pub fn open_round<V: Versions>(&self, versions: &V, share: &Key) -> Option<Round> {
@@ -163,6 +170,7 @@ impl Engine {
         self.ready(now).map_err(NotNow::NotReady)?;
         let step = Target::Key(escrow::round_key(share));
         let in_flight = self.index.last_in_flight(&step, ColumnMask::ALL, Timestamp::MAX);
+        self.shares.make_room(1);
         if let Some(at) = in_flight.or(self.hold_share(versions, share).err()) {
             return Err(NotNow::Wait(self.waits.issue(WaitFor::Applied(at))));
         }

@@ -193,6 +193,7 @@ impl World {
                 self.rows.forget(&key(row));
             }
             Some((row, Effect::Delete)) => {
+                assert_eq!(self.round(row, at), None, "a deleted row leaves no round");
                 self.others.set(row, None, at);
                 self.rows.forget(&key(row));
             }

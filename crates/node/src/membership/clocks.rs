@@ -64,8 +64,12 @@ fn differs(off: usize, of: usize, bound: Duration) -> Error {
 }
 
 /// A node whose clock is too far from a majority of its peers', or was set ahead, stops itself
-/// (design: GLOBAL tables).
+/// (design: GLOBAL tables). A node that is behind what it has promised promises nothing meanwhile,
+/// and an operator may be about to move its clock to where he has moved theirs.
 pub(crate) fn stop_if_off(shared: &Shared) {
+    if shared.groups.clock_behind().is_some() {
+        return;
+    }
     let bound = apart_max(shared);
     let (measured, off) = shared.clocks.judge(bound, Against::OwnClock);
     let was_set_right = is_wall_right(shared, bound);
@@ -201,6 +205,7 @@ pub(crate) async fn advance(shared: &Shared, by: Duration) -> Result<()> {
     let text = format!("wall {}\nsteady {steady}\n", runtime.wall_micros());
     small_file::write(runtime, FILE, &text).await.map_err(|e| Error::unavailable(format!("the clock is not moved: {e}")))?;
     clock.advance(by);
+    shared.clocks.moved();
     tracing::warn!("an operator moved this node's clock ahead by {}, to where the promise of group {group} ends", in_words(by));
     Ok(())
 }
@@ -265,11 +270,16 @@ pub(crate) async fn accept(rpc: &Arc<Rpc>, nodes: &[NodeStatus]) -> Result<Accep
         .hint(format!("Group {group} serves again by itself when the clock gets to what it was promised.")));
     }
     let by = moving.iter().map(|(_, r)| short(r)).max().unwrap_or_default() + Duration::from_millis(1);
+    // At once: until all have moved, they differ.
+    let asked = moving.iter().map(|(n, _)| async move {
+        let answer = rpc.call_addr(&n.node.addr, Request::AdvanceClock { by }, patience).await;
+        (n.node.id, answer)
+    });
     let mut moved = Vec::new();
-    for (n, _) in moving {
-        match rpc.call_addr(&n.node.addr, Request::AdvanceClock { by }, patience).await {
-            Ok(_) => moved.push(n.node.id),
-            Err(e) => failed.push((n.node.id, e)),
+    for (id, answer) in futures::future::join_all(asked).await {
+        match answer {
+            Ok(_) => moved.push(id),
+            Err(e) => failed.push((id, e)),
         }
     }
     Ok(Accepted { by, moved, kept: kept.iter().map(|(n, _)| n.node.id).collect(), failed })

@@ -16,11 +16,16 @@ pub(crate) struct Clocks {
     /// This node's clock was compared with others, or there is none to compare with.
     pub compared: watch::Sender<bool>,
     pub said: Mutex<Option<Instant>>,
+    /// What was measured before this says nothing of the clocks.
+    valid_from: Mutex<Option<Instant>>,
 }
+
+/// How long after this node's clock was moved, by an operator, all others' may not be moved yet.
+const MOVING_MAX: Duration = Duration::from_secs(10);
 
 impl Default for Clocks {
     fn default() -> Clocks {
-        Clocks { measured: Mutex::default(), compared: watch::Sender::new(false), said: Mutex::new(None) }
+        Clocks { measured: Mutex::default(), compared: watch::Sender::new(false), said: Mutex::default(), valid_from: Mutex::default() }
     }
 }
 
@@ -73,10 +78,16 @@ impl Clocks {
         offset_micros
     }
 
+    /// An operator moves the clocks of all nodes, and has moved this one.
+    pub fn moved(&self) {
+        *self.valid_from.lock() = Some(Instant::now() + MOVING_MAX);
+    }
+
     /// How many clocks were measured lately, and how many of them differ too much from one here.
     pub fn judge(&self, bound: Duration, against: Against) -> (usize, usize) {
-        let measured = self.measured.lock();
-        let recent = measured.values().filter(|m| m.at.elapsed() < LIVENESS_TIMEOUT);
+        let (measured, valid_from) = (self.measured.lock(), *self.valid_from.lock());
+        let is_valid = |m: &&Measured| m.at.elapsed() < LIVENESS_TIMEOUT && valid_from.is_none_or(|from| m.at >= from);
+        let recent = measured.values().filter(is_valid);
         recent.fold((0, 0), |(all, off), m| (all + 1, off + usize::from(m.is_off(bound, against))))
     }
 }

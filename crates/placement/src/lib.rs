@@ -36,7 +36,8 @@ pub enum Health {
     /// It answers: it may get replicas, and lead.
     Live,
     /// It is about to be stopped, or does not answer and may be restarting: it keeps its replicas,
-    /// gets no new ones, and is not wished for as a primary.
+    /// gets no new ones but those of groups that begin ([`found`]), and is not wished for as a
+    /// primary.
     Resting,
     /// It has been silent for too long, or is being decommissioned: its replicas go wherever there
     /// is a place for them, and stay where there is none.
@@ -126,8 +127,25 @@ const VOTERS_PER_REGION: usize = 2;
 
 /// Places a group's replicas, keeping what `current` has wherever that is as good.
 pub fn place(nodes: &[Node], policy: &Policy, current: &Placement) -> Placement {
-    let in_database = |n: &&Node| policy.regions.contains(&n.region) || n.region == policy.home;
-    let mut picker = Picker::new(policy.group, nodes.iter().filter(in_database), current);
+    let nodes = of_database(nodes, policy);
+    let has_one = |n: &Node| current.voters.contains(&n.id) || current.non_voters.contains(&n.id);
+    let candidates = nodes.filter(|n| n.health == Health::Live || has_one(n));
+    pick(Picker::new(policy.group, candidates, current), policy)
+}
+
+/// The voters with which a new group begins. Where the live nodes are too few, resting ones are
+/// among them: what the group acknowledges in its first moments has to survive, too.
+pub fn found(nodes: &[Node], policy: &Policy) -> Placement {
+    let candidates = of_database(nodes, policy).filter(|n| n.health != Health::Leaving);
+    let none = Placement::default();
+    pick(Picker { prefers_live: true, ..Picker::new(policy.group, candidates, &none) }, policy)
+}
+
+fn of_database<'a>(nodes: &'a [Node], policy: &'a Policy) -> impl Iterator<Item = &'a Node> {
+    nodes.iter().filter(|n| policy.regions.contains(&n.region) || n.region == policy.home)
+}
+
+fn pick(mut picker: Picker, policy: &Policy) -> Placement {
     match policy.survival {
         Survival::Zone | Survival::Restricted => picker.pick(VOTERS_ZONE, |n, _| n.region == policy.home),
         Survival::Region => {
@@ -153,7 +171,9 @@ pub fn place(nodes: &[Node], policy: &Policy, current: &Placement) -> Placement 
 /// Places the catalog, which has no home: over zones in one region, over regions as soon as there
 /// are three.
 pub fn place_catalog(nodes: &[Node], current: &Placement) -> Placement {
-    let mut picker = Picker::new(GroupId::CATALOG, nodes.iter(), current);
+    let has_one = |n: &Node| current.voters.contains(&n.id) || current.non_voters.contains(&n.id);
+    let candidates = nodes.iter().filter(|n| n.health == Health::Live || has_one(n));
+    let mut picker = Picker::new(GroupId::CATALOG, candidates, current);
     match picker.regions() {
         0 | 1 => picker.pick(VOTERS_ZONE, |_, _| true),
         2 => picker.pick(VOTERS_ZONE, |_, in_region| in_region < VOTERS_PER_REGION),
@@ -166,17 +186,18 @@ pub fn place_catalog(nodes: &[Node], current: &Placement) -> Placement {
 /// Picks one replica after the other.
 struct Picker<'a> {
     group: GroupId,
-    /// Those that may have a replica: live, or with one already. Sorted by id.
+    /// Those that may have a replica. Sorted by id.
     candidates: BTreeMap<NodeId, &'a Node>,
     current: &'a Placement,
+    /// A node that rests is taken only where there is no live one.
+    prefers_live: bool,
     voters: Vec<&'a Node>,
 }
 
 impl<'a> Picker<'a> {
-    fn new(group: GroupId, nodes: impl Iterator<Item = &'a Node>, current: &'a Placement) -> Picker<'a> {
-        let has_one = |n: &Node| current.voters.contains(&n.id) || current.non_voters.contains(&n.id);
-        let candidates = nodes.filter(|n| n.health == Health::Live || has_one(n)).map(|n| (n.id, n)).collect();
-        Picker { group, candidates, current, voters: Vec::new() }
+    fn new(group: GroupId, candidates: impl Iterator<Item = &'a Node>, current: &'a Placement) -> Picker<'a> {
+        let candidates = candidates.map(|n| (n.id, n)).collect();
+        Picker { group, candidates, current, prefers_live: false, voters: Vec::new() }
     }
 
     fn regions(&self) -> usize {
@@ -206,7 +227,8 @@ impl<'a> Picker<'a> {
             id if self.current.non_voters.contains(&id) => 1,
             _ => 2,
         };
-        (n.health == Health::Leaving, self.voters_in(&n.region), in_zone, has, n.load.replicas, self.hash(n.id))
+        let is_second_choice = n.health == Health::Leaving || self.prefers_live && n.health == Health::Resting;
+        (is_second_choice, self.voters_in(&n.region), in_zone, has, n.load.replicas, self.hash(n.id))
     }
 
     /// One replica in every region that has no voter.

@@ -2,7 +2,7 @@
 //! first.
 
 use meridian_base::{GroupId, NodeId};
-use meridian_placement::{Health, Load, Node, Placement, Policy, Survival, place, place_catalog, should_hand_over};
+use meridian_placement::{Health, Load, Node, Placement, Policy, Survival, found, place, place_catalog, should_hand_over};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -130,6 +130,30 @@ fn a_node_that_rests_keeps_its_replicas_gets_none_and_does_not_lead() {
     assert!(!after.primaries.contains(&rests) && after.primaries.len() == 2);
     let fresh = place(&nodes, &zone, &Placement::default());
     assert!(!fresh.voters.contains(&rests));
+}
+
+/// With one voter, its disk would be all that holds what is acknowledged.
+#[test]
+fn a_group_that_begins_has_all_its_voters_while_nodes_rest() {
+    let mut nodes = nine();
+    let zone = policy("eu", Survival::Zone);
+    nodes[3].health = Health::Resting;
+    assert_eq!(place(&nodes, &zone, &Placement::default()).voters.len(), 1, "no new replica goes to a node that rests");
+    let p = found(&nodes, &zone);
+    assert_eq!(p.voters, [4, 5, 6].map(NodeId));
+    assert_eq!(p.primaries.iter().collect::<BTreeSet<_>>(), [NodeId(5), NodeId(6)].iter().collect());
+    assert_eq!(place(&nodes, &zone, &p).voters, p.voters, "and it stays so");
+    // A live node in the zone of another voter is better than one that rests in a zone of its own.
+    nodes.push(node(10, "eu", "b"));
+    assert_eq!(found(&nodes, &zone).voters, [5, 6, 10].map(NodeId));
+    nodes.pop();
+    // Those that leave are no choice.
+    nodes[3].health = Health::Leaving;
+    assert_eq!(found(&nodes, &zone).voters.len(), 1);
+    nodes[4].health = Health::Resting;
+    nodes[5].health = Health::Resting;
+    assert_eq!(found(&nodes, &zone).primaries, []);
+    assert_eq!(found(&nine(), &zone), place(&nine(), &zone, &Placement::default()));
 }
 
 #[test]

@@ -25,7 +25,12 @@ const MOVING_MAX: Duration = Duration::from_secs(10);
 
 impl Default for Clocks {
     fn default() -> Clocks {
-        Clocks { measured: Mutex::default(), compared: watch::Sender::new(false), said: Mutex::default(), valid_from: Mutex::default() }
+        Clocks {
+            measured: Mutex::default(),
+            compared: watch::Sender::new(false),
+            said: Mutex::default(),
+            valid_from: Mutex::default(),
+        }
     }
 }
 

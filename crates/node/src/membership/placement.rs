@@ -68,17 +68,15 @@ fn health(shared: &Shared, node: &NodeRecord) -> Health {
     }
 }
 
-/// Where a group's replicas belong: voters at home, a non-voter in every other region of its
-/// database.
-pub(crate) fn place_group(nodes: &[placement::Node], group: &Group, current: &Placement) -> Placement {
-    let policy = Policy {
+/// What says where a group's replicas belong.
+fn policy_of(group: &Group) -> Policy {
+    Policy {
         group: group.id,
         home: group.home.clone(),
         regions: group.regions.iter().cloned().collect(),
         survival: group.placed_as(),
         secondary: group.secondary.clone(),
-    };
-    placement::place(nodes, &policy, current)
+    }
 }
 
 /// New groups get the voters that found them, first the one that should be the primary.
@@ -93,10 +91,10 @@ pub(crate) fn choose_voters(shared: &Shared, change: &mut CatalogChange) -> Resu
         if let Descriptor::Group(g) = d
             && g.initial_voters.is_empty()
         {
-            let placed = place_group(&nodes, g, &Placement::default());
+            let placed = placement::found(&nodes, &policy_of(g));
             g.initial_voters = placed.voters;
             g.initial_voters.sort_by_key(|n| Some(n) != placed.primaries.first());
-            if g.initial_voters.is_empty() {
+            if placed.primaries.is_empty() {
                 return Err(Error::sql("55000", format!("region \"{}\" has no live node", g.home)));
             }
             count(&mut nodes, &g.initial_voters);
@@ -188,7 +186,7 @@ pub(crate) fn wanted(shared: &Shared, replica: &Replica) -> Option<Placement> {
         return Some(wanted);
     }
     let group = shared.catalog.group(replica.id)?;
-    Some(place_group(&nodes, &group, &current))
+    Some(placement::place(&nodes, &policy_of(&group), &current))
 }
 
 /// A primary that is to lose its vote keeps it until it has handed leadership over

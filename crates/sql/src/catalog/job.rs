@@ -86,8 +86,9 @@ pub enum Job {
     /// this one is cancelled, it does the same.
     RaiseBounds { table: DescriptorId, index: u32 },
     /// Makes a column an escrow column: its numbers get shares. Fails with 23514 if a number is
-    /// outside of its bounds, and leaves the column as it was.
-    Split { table: DescriptorId, index: u32 },
+    /// outside of its bounds, and leaves the column as it was. `checks`: constraints of the same
+    /// statement, which are validated by that, or removed.
+    Split { table: DescriptorId, index: u32, checks: Vec<DescriptorId> },
     /// The opposite: the rows get the numbers of an escrow column.
     Join { table: DescriptorId, index: u32 },
 }

@@ -122,24 +122,28 @@ impl Deriver<'_> {
             let message = format!("a region of database \"{}\" is being dropped", database.name);
             return Err(Error::sql("55006", message).hint("SHOW JOBS shows the statement that does it."));
         }
-        self.validate_here(table, ordinal)?;
-        let Said { bounds: Bounds { lo, hi }, limits } = said(table, ordinal)?;
+        let checks = self.validated_by_split(table, ordinal)?;
+        let Said { bounds: Bounds { lo, hi }, limits } = said_with(table, ordinal, &checks)?;
         check_default(&table.columns[ordinal as usize], Bounds { lo, hi })?;
         let index = self.new_id();
         let column = EscrowColumn { index, lo, hi, sites, limits, ..declared(ordinal) };
         table.shadows.push(Shadow { column, is_written: false });
-        self.jobs.push(Job::Split { table: table.id, index });
+        self.jobs.push(Job::Split { table: table.id, index, checks });
         Ok(())
     }
 
-    /// The constraints of a column that is split are validated by that.
-    fn validate_here(&mut self, table: &mut Table, ordinal: u32) -> Result<()> {
-        let uses = |check: &Check| uses_column(table, &check.expression, ordinal);
-        let its: Vec<bool> = table.checks.iter().map(uses).collect::<Result<_>>()?;
-        for (check, _) in table.checks.iter_mut().zip(its).filter(|(_, is_its)| *is_its) {
-            validate_elsewhere(&mut self.jobs, check);
+    /// The new constraints of a column that is split need no job of their own: rows are looked at
+    /// when they get shares.
+    fn validated_by_split(&mut self, table: &Table, ordinal: u32) -> Result<Vec<DescriptorId>> {
+        let mut validated = Vec::new();
+        for check in &table.checks {
+            let by_another = |job: &Job| matches!(job, Job::Split { checks, .. } if checks.contains(&check.id));
+            let is_its = uses_column(table, &check.expression, ordinal)?;
+            if is_its && (takes_over(&mut self.jobs, check) || self.jobs.iter().any(by_another)) {
+                validated.push(check.id);
+            }
         }
-        Ok(())
+        Ok(validated)
     }
 
     /// `ALTER TABLE … ALTER COLUMN … SET (escrow.name = 'value', …)`.
@@ -276,7 +280,9 @@ pub(super) fn check(table: &Table) -> Result<()> {
         if table.foreign_keys.iter().any(|f| f.columns.contains(&ordinal)) {
             return refuse("cannot be in a foreign key");
         }
-        if said(table, ordinal)? != told(column) {
+        let is_shadow = table.shadows.iter().any(|shadow| shadow.column.ordinal == ordinal);
+        let pending: Vec<DescriptorId> = table.checks.iter().filter(|_| is_shadow).map(|check| check.id).collect();
+        if said_with(table, ordinal, &pending)? != told(column) {
             return refuse("keeps its bounds and its type");
         }
         for before in column.before.iter().flat_map(|b| &b.checks) {
@@ -314,7 +320,7 @@ pub(super) fn follow_checks(table: &mut Table, base: &Catalog, begun: &[Job], jo
         let uses = |check: &Check| uses_column(table, &check.expression, ordinal);
         let of_column: Vec<bool> = table.checks.iter().map(uses).collect::<Result<_>>()?;
         for (check, _) in table.checks.iter_mut().zip(of_column).filter(|(_, is_its)| *is_its) {
-            validate_elsewhere(jobs, check);
+            check.validated |= takes_over(jobs, check);
         }
         let said = said(table, ordinal)?;
         if said == told(&table.escrow[at]) {
@@ -347,13 +353,12 @@ pub(super) fn follow_checks(table: &mut Table, base: &Catalog, begun: &[Job], jo
     Ok(())
 }
 
-/// A new constraint needs no job of its own: rows are looked at when their tokens are moved.
-fn validate_elsewhere(jobs: &mut Vec<Job>, check: &mut Check) {
-    let looks = |job: &Job| matches!(job, Job::ValidateCheck { check: of, keep: false, .. } if *of == check.id);
-    if jobs.iter().any(looks) {
-        jobs.retain(|job| !looks(job));
-        check.validated = true;
-    }
+/// Takes the job out that validates a new constraint, if there is one: rows are looked at when their
+/// tokens are moved.
+fn takes_over(jobs: &mut Vec<Job>, check: &Check) -> bool {
+    let before = jobs.len();
+    jobs.retain(|job| !matches!(job, Job::ValidateCheck { check: of, keep: false, .. } if *of == check.id));
+    jobs.len() < before
 }
 
 /// What a column's check said when its bounds were last set.
@@ -371,6 +376,11 @@ struct Said {
 }
 
 fn said(table: &Table, ordinal: u32) -> Result<Said> {
+    said_with(table, ordinal, &[])
+}
+
+/// The same, with constraints that are about to be validated.
+fn said_with(table: &Table, ordinal: u32, pending: &[DescriptorId]) -> Result<Said> {
     let ty = &table.columns[ordinal as usize].ty;
     let bounds = limits(ty)
         .ok_or_else(|| unsupported(table, ordinal, "must be of an integer type, or of numeric with up to 18 digits"))?;
@@ -386,7 +396,7 @@ fn said(table: &Table, ordinal: u32) -> Result<Said> {
         [one] => one,
         [..] => return Err(unsupported(table, ordinal, "can have one CHECK")),
     };
-    if !check.validated {
+    if !check.validated && !pending.contains(&check.id) {
         return Err(unsupported(table, ordinal, "cannot have a CHECK that is NOT VALID"));
     }
     let mut said = Said { bounds, limits: Vec::new() };

@@ -268,8 +268,8 @@ async fn run_one<E: Environment>(env: &E, task: &Job, context: &JobContext) -> R
             escrow::settle(env, *table, *index, context).await?;
             step_of(env, context, 1, |_| None).await
         }
-        Job::Split { table, index } => split::split(env, *table, *index, As::Task, context).await,
-        Job::Join { table, index } => split::join(env, *table, *index, As::Task, context).await,
+        Job::Split { table, index, checks } => split::split(env, *table, *index, checks, As::Task, context).await,
+        Job::Join { table, index } => split::join(env, *table, *index, &[], As::Task, context).await,
     }
 }
 
@@ -336,8 +336,8 @@ async fn undo<E: Environment>(env: &E, task: &Job, context: &JobContext) -> Resu
         Job::RaiseBounds { table, index } => {
             escrow::settle(env, *table, *index, &JobContext { job: None, ..context.clone() }).await
         }
-        Job::Split { table, index } => split::join(env, *table, *index, As::Undo, context).await,
-        Job::Join { table, index } => split::split(env, *table, *index, As::Undo, context).await,
+        Job::Split { table, index, checks } => split::join(env, *table, *index, checks, As::Undo, context).await,
+        Job::Join { table, index } => split::split(env, *table, *index, &[], As::Undo, context).await,
         Job::KeepColumns { table, ordinals } => take_back(env, *table, ordinals, context).await,
         Job::FillColumns { .. }
         | Job::ValidateCheck { keep: true, .. }

@@ -33,8 +33,15 @@ impl As {
     }
 }
 
-/// Gives the numbers of a column shares.
-pub(super) async fn split<E: Environment>(env: &E, table: DescriptorId, index: u32, of: As, context: &JobContext) -> Result<()> {
+/// Gives the numbers of a column shares, which validates constraints of it.
+pub(super) async fn split<E: Environment>(
+    env: &E,
+    table: DescriptorId,
+    index: u32,
+    checks: &[DescriptorId],
+    of: As,
+    context: &JobContext,
+) -> Result<()> {
     step(env, context, table, |t| shadows(t, index).for_each(|shadow| shadow.is_written = true)).await?;
     let has_shadow = |t: &TableRef| t.shadows.iter().any(|s| s.column.index == index);
     if let Some(source) = env.catalog().table_by_id(table).filter(has_shadow) {
@@ -45,6 +52,7 @@ pub(super) async fn split<E: Environment>(env: &E, table: DescriptorId, index: u
             let mut column = t.shadows.remove(at).column;
             column.in_rows = true;
             t.escrow.push(column);
+            t.checks.iter_mut().filter(|check| checks.contains(&check.id)).for_each(|check| check.validated = true);
         })
         .await?;
     }
@@ -54,8 +62,15 @@ pub(super) async fn split<E: Environment>(env: &E, table: DescriptorId, index: u
     .await
 }
 
-/// Gives the rows the numbers of a column, which then has no shares.
-pub(super) async fn join<E: Environment>(env: &E, table: DescriptorId, index: u32, of: As, context: &JobContext) -> Result<()> {
+/// Gives the rows the numbers of a column, which then has no shares; constraints of it go with them.
+pub(super) async fn join<E: Environment>(
+    env: &E,
+    table: DescriptorId,
+    index: u32,
+    checks: &[DescriptorId],
+    of: As,
+    context: &JobContext,
+) -> Result<()> {
     step(env, context, table, |t| {
         t.escrow.iter_mut().filter(|column| column.index == index).for_each(|column| column.in_rows = true);
     })
@@ -71,7 +86,11 @@ pub(super) async fn join<E: Environment>(env: &E, table: DescriptorId, index: u3
         })
         .await?;
     }
-    end(env, context, of, table, |t| t.shadows.retain(|shadow| shadow.column.index != index)).await
+    end(env, context, of, table, |t| {
+        t.shadows.retain(|shadow| shadow.column.index != index);
+        t.checks.retain(|check| !checks.contains(&check.id));
+    })
+    .await
 }
 
 /// The last step.

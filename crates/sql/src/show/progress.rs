@@ -27,7 +27,7 @@ pub(crate) fn needed(catalog: &Catalog, task: &Job) -> BTreeSet<GroupId> {
         | Job::FillColumns { table, .. } => of_table(*table),
         Job::LowerBounds { table, index }
         | Job::RaiseBounds { table, index }
-        | Job::Split { table, index }
+        | Job::Split { table, index, .. }
         | Job::Join { table, index } => {
             let mut groups = of_table(*table);
             if let Some(table) = catalog.table_by_id(*table) {

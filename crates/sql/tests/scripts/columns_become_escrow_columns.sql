@@ -537,3 +537,49 @@ ALTER TABLE limited ADD CONSTRAINT bound CHECK (n <= 30);
 ERROR 0A000: escrow column "n" of table "limited" keeps its bounds, since it has or had escrow.protocol = 'majority'
 HINT: Copy the rows into a new table, whose column never had it, and drop this one.
 
+-- A block keeps the column, whose rows it may have written, and not the constraint.
+CREATE TABLE blocked (k INT PRIMARY KEY, most INT NOT NULL);
+----
+(CREATE TABLE)
+
+INSERT INTO blocked VALUES (1, 10), (2, 2);
+----
+(INSERT 0 2)
+
+BEGIN;
+----
+(BEGIN)
+
+INSERT INTO blocked VALUES (3, 5);
+----
+(INSERT 0 1)
+
+ALTER TABLE blocked ADD COLUMN n INT NOT NULL DEFAULT 3 ESCROW CHECK (n <= most);
+----
+(ALTER TABLE)
+
+COMMIT;
+----
+ERROR XXA00: transaction committed but schema change aborted with error: (23514): check constraint "blocked_check" of relation "blocked" is violated by some row
+DETAIL: The work that a schema change needs after its transaction failed.
+HINT: What the transaction did to rows is committed. Changes of the schema that need no further work are, too; look at SHOW JOBS.
+
+SHOW CREATE TABLE blocked;
+----
+table_name | create_statement
+blocked | CREATE TABLE public.blocked (
+    k integer NOT NULL,
+    most integer NOT NULL,
+    n integer NOT NULL DEFAULT 3,
+    CONSTRAINT blocked_pkey PRIMARY KEY (k)
+) LOCALITY REGIONAL BY TABLE IN PRIMARY REGION;
+(SHOW 1)
+
+UPDATE blocked SET n = n + 1 RETURNING *;
+----
+k | most | n
+1 | 10 | 4
+2 | 2 | 4
+3 | 5 | 4
+(UPDATE 3)
+

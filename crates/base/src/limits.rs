@@ -21,6 +21,8 @@ pub const RESULT_BUFFER_BYTES: usize = 1 << 20;
 pub const RETRY_BUFFER_BYTES_MAX: usize = 1 << 20;
 /// Escrow shares that a primary keeps in memory; what is not kept is read from the store.
 pub const SHARES_HELD_MAX: usize = 100_000;
+/// How long a statement's tokens are held for its transaction; after that certification decides.
+pub const TOKENS_RESERVED_MAX: Duration = Duration::from_secs(10);
 /// Sites of a row of an escrow column: regions of one database. What a site stores of a round grows
 /// with them.
 pub const ESCROW_SITES_MAX: usize = 64;

@@ -46,8 +46,8 @@ use crate::shares::{self, Shares};
 use crate::state::{GroupState, Planned};
 use crate::versions::Versions;
 use crate::waits::{Ticket, WaitFor, Waits};
-use meridian_base::escrow::{Demand, Free, Offer};
-use meridian_base::limits::{CONFLICT_INDEX_ENTRIES_MAX, LEASE_AHEAD, WATERMARK_LAG};
+use meridian_base::escrow::{Demand, Free, Late, Offer};
+use meridian_base::limits::{CONFLICT_INDEX_ENTRIES_MAX, LEASE_AHEAD, TOKENS_RESERVED_MAX, WATERMARK_LAG};
 use meridian_base::record::{Lease, Outcome, Payload, Record, SchemaGrant};
 use meridian_base::{
     Change, Clock, ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, GlobalReads, GroupId, Key, Ledger,
@@ -292,6 +292,7 @@ impl Engine {
         if now >= self.ceiling {
             return Err(NotReady::NeedLease(self.waits.issue(WaitFor::Lease)));
         }
+        self.shares.expire(now);
         Ok(())
     }
 }
@@ -418,6 +419,29 @@ impl Engine {
             Err(at) => ShareLook::Wait(self.waits.issue(WaitFor::Applied(at))),
             Ok(()) => ShareLook::Offer(self.shares.offer(share)),
         }
+    }
+
+    /// The same for a transaction: what `late`, all that it adds to the share, takes is held for it
+    /// for a while, if it is there. What is offered includes that, and what was held before.
+    pub fn reserve_tokens<V: Versions>(
+        &mut self,
+        versions: &V,
+        (id, share, late): (TxnId, &Key, &Late),
+        clock: &Clock,
+        physical_micros: u64,
+    ) -> ShareLook {
+        match self.share(versions, share, clock, physical_micros) {
+            ShareLook::Offer(_) => {
+                let until = clock.now(physical_micros).plus(TOKENS_RESERVED_MAX);
+                ShareLook::Offer(self.shares.reserve(id, share, late, until))
+            }
+            look => look,
+        }
+    }
+
+    /// A transaction has ended here, or ends without having committed.
+    pub fn release_tokens(&mut self, id: TxnId) {
+        self.shares.release_reserved(id);
     }
 
     /// The tokens of an escrow share that is in use.

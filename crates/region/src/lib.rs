@@ -58,6 +58,7 @@ mod index_key;
 pub mod queue;
 pub mod recent;
 mod reservations;
+mod reserved;
 pub mod schema_lease;
 mod shares;
 pub mod state;

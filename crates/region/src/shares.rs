@@ -10,10 +10,13 @@
 //! An offer that is out in a round of `majority` is not free (E17): from the certification of its
 //! write on, and until the write that ends it is applied. What a decision takes comes out of it.
 //!
+//! What a statement has [reserved](crate::reserved) for its transaction is free for that one alone.
+//!
 //! Only shares in use are held. What is not held is read from the store, once nothing in flight
 //! writes it; so forgetting one is always right.
 
 use crate::bugs::{PlantedBug, PlantedBugs};
+use crate::reserved::Reserved;
 use crate::versions::Versions;
 use bytes::Bytes;
 use meridian_base::escrow::{self, Demand, Free, Late, Offer, Share};
@@ -33,6 +36,8 @@ pub(crate) struct Shares {
     pending: BTreeMap<TxnId, Vec<(Key, Late)>>,
     /// What these take of each share.
     taken: BTreeMap<Key, Taken>,
+    /// What statements hold for their transactions.
+    reserved: Reserved,
     /// Held shares with many late keys.
     ripe: BTreeSet<Key>,
     /// Rows that were found with an offer out, or with a round and no share.
@@ -184,6 +189,7 @@ impl Shares {
             held: BTreeMap::new(),
             pending: BTreeMap::new(),
             taken: BTreeMap::new(),
+            reserved: Reserved::default(),
             ripe: BTreeSet::new(),
             open: BTreeSet::new(),
             alone: BTreeMap::new(),
@@ -268,7 +274,7 @@ impl Shares {
         };
         // At or below the floor a late key of it would count nowhere (counterexample 96).
         let is_above = id > held.newest.floor;
-        let Some(free) = self.free(share).filter(|_| is_above) else { return false };
+        let Some(free) = self.free_for(id, share).filter(|_| is_above) else { return false };
         match change {
             Change::Add(delta) => free.cover(*delta),
             // E15, E16.
@@ -284,6 +290,33 @@ impl Shares {
     pub fn offer(&self, share: &Key) -> Option<Offer> {
         let held = self.held.get(share)?;
         Some(Offer { incarnation: held.newest.incarnation, free: self.free(share)?, wanted: held.wanted })
+    }
+
+    /// What a held share has to give to a transaction, for which it holds from now on what `late`
+    /// takes, if it is there; until `until` at most. `late`: all that the transaction adds to it.
+    pub fn reserve(&mut self, id: TxnId, share: &Key, late: &Late, until: Timestamp) -> Option<Offer> {
+        let free = self.free_for(id, share)?;
+        if free.allow(late) {
+            let (down, up) = late.takes();
+            self.reserved.put(id, share, Free { down: down.max(0), up: up.max(0) }, until);
+        }
+        Some(Offer { free, ..self.offer(share)? })
+    }
+
+    /// The transaction has ended, or goes on without what is held for it.
+    pub fn release_reserved(&mut self, id: TxnId) {
+        self.reserved.remove(id);
+    }
+
+    /// What is held for too long is held no more.
+    pub fn expire(&mut self, now: Timestamp) {
+        self.reserved.expire(now);
+    }
+
+    /// The tokens of a held share that a transaction may take: those that are held for it are.
+    fn free_for(&self, id: TxnId, share: &Key) -> Option<Free> {
+        let (free, own) = (self.free(share)?, self.reserved.of(id, share));
+        Some(Free { down: free.down + own.down, up: free.up + own.up })
     }
 
     /// A forecast of what a held share will need.
@@ -305,8 +338,8 @@ impl Shares {
             .collect()
     }
 
-    /// The tokens of a held share that nobody takes yet, and that no offer holds; `None`: it is not
-    /// held.
+    /// The tokens of a held share that nobody takes yet or has reserved, and that no offer holds;
+    /// `None`: it is not held.
     pub fn free(&self, share: &Key) -> Option<Free> {
         let held = self.held.get(share)?;
         let free = self.not_taken(share, held);
@@ -320,6 +353,8 @@ impl Shares {
         if let Some(taken) = self.taken.get(share).filter(|_| !self.bugs.has(PlantedBug::EscrowIgnoresInFlight)) {
             (down, up) = (down - taken.down, up - taken.up);
         }
+        let reserved = self.reserved.sum(share);
+        (down, up) = (down - reserved.down, up - reserved.up);
         if self.bugs.has(PlantedBug::EscrowCreditEarly) {
             let pending = self.pending.values().flatten().filter(|(key, _)| key == share);
             (down, up) = pending.fold((down, up), |(down, up), (_, late)| {
@@ -354,6 +389,7 @@ impl Shares {
                     writes.extend(mutation.resolved());
                     let held = self.held.remove(&mutation.key);
                     self.forget(&mutation.key);
+                    self.reserved.end(&mutation.key);
                     // Late keys of a number that is over count nowhere.
                     writes.extend(held.iter().flat_map(|held| held.late.keys()).map(|id| gone(&mutation.key, *id)));
                     // A number that is set leaves the round: one of another number holds nothing. A
@@ -392,6 +428,8 @@ impl Shares {
     }
 
     fn take(&mut self, id: TxnId, share: Key, late: Late) {
+        // Certification has taken it over.
+        self.reserved.take(id, &share);
         if late.contribution != 0
             && let Some(held) = self.held.get_mut(&share)
         {
@@ -572,6 +610,7 @@ impl Shares {
             *sum = Taken { by: sum.by + 1, down: sum.down + down.max(0), up: sum.up + up.max(0) };
         }
         assert_eq!(taken, self.taken, "what is taken is what is pending");
+        self.reserved.invariant();
         for (share, held) in &self.held {
             let mut again = held.clone();
             again.sum_up();

@@ -326,9 +326,10 @@ pub trait Transaction: Send + 'static {
     /// Buffers a write. 53200 if the transaction grows too large.
     fn write(&mut self, group: GroupId, write: Write) -> Result<()>;
     /// How far a row's number may go by changes in this group, the transaction's own included;
-    /// `None`: the group has no share of it. Nothing certifies what this says.
-    fn offer(&mut self, group: GroupId, share: &Key) -> impl Future<Output = Result<Option<Offer>>> + Send {
-        let _ = (group, share);
+    /// `None`: the group has no share of it. Nothing certifies what this says. In a block, what
+    /// `late` takes may be held for it for a while, if it is there.
+    fn offer(&mut self, group: GroupId, share: &Key, late: &Late) -> impl Future<Output = Result<Option<Offer>>> + Send {
+        let _ = (group, share, late);
         async { Ok(None) }
     }
     /// Moves tokens to the first site, in a transaction of its own, so that it allows this change.

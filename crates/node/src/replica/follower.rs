@@ -55,7 +55,7 @@ impl Replica {
                 ReadOp::Scan { range, columns, reverse, limit, .. } => {
                     self.scan_closed(range, *columns, *reverse, *limit, snapshot, &mut answer.newest)?
                 }
-                ReadOp::Share { .. } => return Err(Error::not_primary(self.id)),
+                ReadOp::Share { .. } | ReadOp::Reserve { .. } => return Err(Error::not_primary(self.id)),
             };
             answer.results.push(result);
         }
@@ -111,7 +111,7 @@ impl Replica {
             && match op {
                 ReadOp::Get { keys, columns, .. } => keys.iter().all(|key| is_free(Target::Key(key.clone()), *columns)),
                 ReadOp::Scan { range, columns, .. } => is_free(Target::Range(range.clone()), *columns),
-                ReadOp::Share { .. } => true,
+                ReadOp::Share { .. } | ReadOp::Reserve { .. } => true,
             }
     }
 

@@ -12,7 +12,7 @@ use crate::replica::term::{Pending, Term};
 use crate::replica::{Core, Replica, StoreVersions};
 use crate::transport::wire::{ReadAnswer, ReadOp, ReadResult, View, WireBusy, WireLocking};
 use bytes::Bytes;
-use meridian_base::escrow::{Demand, Free, Offer};
+use meridian_base::escrow::{Demand, Free, Late, Offer};
 use meridian_base::record::{Committed, Record, SchemaGrant};
 use meridian_base::{
     ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, ErrorKind, Fresh, Key, KeyRange, NodeId,
@@ -391,6 +391,11 @@ impl Replica {
                     self.enqueue(gateway, view, key, WireLocking::Shared(WireBusy::Wait)).await?;
                     ReadResult::Share(self.share(key).await?)
                 }
+                ReadOp::Reserve { key, late } => {
+                    self.enqueue(gateway, view, key, WireLocking::Shared(WireBusy::Wait)).await?;
+                    let id = TxnId { hlc: view.began, gateway };
+                    ReadResult::Share(self.look_at_share(key, Some((id, late))).await?)
+                }
             };
             answer.results.push(result);
         }
@@ -480,12 +485,19 @@ impl Replica {
     /// How far a number may go by deltas of this site; `None` if it has no share of it. No queue is
     /// entered.
     pub async fn share(&self, share: &Key) -> Result<Option<Offer>> {
+        self.look_at_share(share, None).await
+    }
+
+    async fn look_at_share(&self, share: &Key, reserve: Option<(TxnId, &Late)>) -> Result<Option<Offer>> {
         let offer = self
             .until_ready(WAIT_MAX, |core| {
                 let physical = self.physical();
                 let versions = StoreVersions::new(&self.store, self.common.bugs);
                 let (_, Term { engine, .. }) = self.leading(core)?;
-                let look = engine.share(&versions, share, &self.clock, physical);
+                let look = match reserve {
+                    Some((id, late)) => engine.reserve_tokens(&versions, (id, share, late), &self.clock, physical),
+                    None => engine.share(&versions, share, &self.clock, physical),
+                };
                 if let Some(e) = versions.failure.into_inner() {
                     return Err(e);
                 }
@@ -641,6 +653,9 @@ impl Replica {
 
     /// The transaction is over: leaves all queues.
     pub fn release_locks(&self, owner: Owner) {
+        if let Some(term) = &mut self.core.lock().term {
+            term.engine.release_tokens(TxnId { hlc: owner.began, gateway: owner.gateway });
+        }
         self.change_queues(|queues, ended| queues.release_all(owner, ended));
     }
 

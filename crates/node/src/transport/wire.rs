@@ -13,7 +13,7 @@
 use crate::local::room::Left;
 use crate::transport::rounds::{Lead, RoundMessages};
 use bytes::Bytes;
-use meridian_base::escrow::Offer;
+use meridian_base::escrow::{Late, Offer};
 use meridian_base::record::SchemaGrant;
 use meridian_base::version::{ClusterVersion, Versions};
 use meridian_base::{
@@ -570,6 +570,12 @@ pub enum ReadOp {
     /// For a site's primary only. From `ClusterVersion::ESCROW` on.
     Share {
         key: Key,
+    },
+    /// The same, and holds the tokens for the transaction that `late`, all that it adds to the share,
+    /// takes. What is answered is offered to the transaction alone.
+    Reserve {
+        key: Key,
+        late: Late,
     },
 }
 

@@ -5,20 +5,24 @@
 //! Checked at every moment of the past: the number that a reader adds up there is that of the
 //! changes committed by then, whatever the order in which they came; the grants are those that were
 //! given and moved, of one incarnation, and cover it and what is offered (E1 to E3, E14 to E17); and
-//! no delta that was refused commits later. In the end no offer is out, and rounds have made no token
+//! no delta that was refused commits later. Tokens that a statement has reserved are there for its
+//! transaction. In the end no offer is out, and rounds have made no token
 //! and lost none.
 
 use crate::rng::Rng;
 use crate::sites::{self, HERE, Others};
 use crate::store::Store;
-use meridian_base::escrow::{self, Bounds, Free, Late, Share, Sum};
+use meridian_base::escrow::{self, Bounds, Free, Late, Offer, Share, Sum};
+use meridian_base::limits::TOKENS_RESERVED_MAX;
 use meridian_base::record::{Committed, Outcome, Payload, Prepared, Record, Reserved, SchemaGrant};
 use meridian_base::{
     Change, Clock, ColumnMask, CommitOutcome, CommitRequest, ConflictReason, GroupId, Key, LogPosition, Mutation, NodeId,
     ReadEntry, SchemaUse, Target, Timestamp, TxnId,
 };
 use meridian_escrow::majority::{Due, Leader, Message, Round, Rows};
-use meridian_region::{Certified, Deciding, Engine, GroupState, Outlook, PlantedBug, PlantedBugs, Preparation, SiteStep, Turn};
+use meridian_region::{
+    Certified, Deciding, Engine, GroupState, Outlook, PlantedBug, PlantedBugs, Preparation, ShareLook, SiteStep, Turn,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -75,6 +79,17 @@ struct World {
     rows: Rows,
     /// What follows when a step is applied.
     steps: BTreeMap<TxnId, (u64, Round, Then)>,
+    /// Transactions for which a statement has reserved tokens.
+    reserved: Vec<Holding>,
+}
+
+/// Tokens are held: of a number, in a term, until a moment.
+#[derive(Clone, Copy)]
+struct Holding {
+    id: TxnId,
+    incarnation: TxnId,
+    term: u64,
+    until: Timestamp,
 }
 
 /// See [`World::steps`].
@@ -114,6 +129,7 @@ impl World {
             others: Others::new(ROWS),
             rows: Rows::new(seed),
             steps: BTreeMap::new(),
+            reserved: Vec::new(),
         };
         world.lease();
         for row in 0..AWAY {
@@ -286,6 +302,41 @@ impl World {
             _ => self.engine.give_up_claim(id, &mut Vec::new()),
         }
         Ok(())
+    }
+
+    /// A statement reserves the tokens of a delta that commits later.
+    fn reserve(&mut self, id: TxnId, row: u64, delta: i128) {
+        let late = Late::delta(TxnId::default(), delta);
+        let until = self.clock.now(self.micros).plus(TOKENS_RESERVED_MAX);
+        let look = self.engine.reserve_tokens(&self.store, (id, &key(row), &late), &self.clock, self.micros);
+        if let ShareLook::Offer(Some(Offer { incarnation, free, .. })) = look
+            && free.allow(&late)
+        {
+            self.reserved.push(Holding { id, incarnation, term: self.term, until });
+            self.count("reserved");
+        }
+    }
+
+    /// It commits, or is rolled back. Where nothing has ended the reservation, it is covered.
+    fn use_reserved(&mut self) -> Checked {
+        if self.reserved.is_empty() {
+            return Ok(());
+        }
+        let at = self.rng.below(self.reserved.len() as u64) as usize;
+        let Holding { id, incarnation, term, until } = self.reserved.swap_remove(at);
+        if self.rng.one_in(4) {
+            self.engine.release_tokens(id);
+            return Ok(());
+        }
+        let look = self.engine.share(&self.store, &key(self.sent[&id].row), &self.clock, self.micros);
+        let is_same = matches!(look, ShareLook::Offer(Some(offer)) if offer.incarnation == incarnation);
+        let is_held = is_same && term == self.term && self.clock.now(self.micros) < until;
+        let short = self.passed.get("short").copied();
+        self.certify(id)?;
+        match is_held && self.passed.get("short").copied() != short {
+            true => Err(format!("{id} finds too few of the tokens that are held for it")),
+            false => Ok(()),
+        }
     }
 
     // --- rounds
@@ -657,7 +708,10 @@ impl World {
             0..4 => {
                 let delta = [-3, -2, -1, 1, 2, 3][self.rng.below(6) as usize];
                 let id = self.begin(row, Effect::Add(delta));
-                self.certify(id)?;
+                match self.rng.one_in(4) {
+                    true => self.reserve(id, row, delta),
+                    false => self.certify(id)?,
+                }
             }
             4 => {
                 let newest = self.grants(row, Timestamp::MAX).map(|(incarnation, ..)| incarnation);
@@ -707,6 +761,7 @@ impl World {
             11 => self.fold(row),
             12 => self.append(Vec::new()),
             13 | 14 => self.apply(),
+            16.. if self.rng.one_in(6) => self.use_reserved()?,
             16.. => self.round_event(row)?,
             _ if self.rng.one_in(8) => self.crash(),
             _ => self.append(Vec::new()),
@@ -736,7 +791,7 @@ fn the_number_is_that_of_the_changes_committed_at_every_moment() {
         let world = run(seed, PlantedBugs::NONE).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         world.passed.iter().for_each(|(what, n)| *passed.entry(what).or_default() += n);
     }
-    for what in ["certified", "short", "prepared", "committed", "aborted", "folded", "terms", "steps", "granted"] {
+    for what in ["certified", "short", "prepared", "committed", "aborted", "folded", "terms", "steps", "granted", "reserved"] {
         assert!(passed.get(what).is_some_and(|n| *n >= 300), "{what} hardly happens: {passed:?}");
     }
 }

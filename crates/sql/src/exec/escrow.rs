@@ -415,7 +415,7 @@ pub(super) async fn bring_ahead<T: Transaction>(
                 continue;
             };
             let (share, late) = (column.share_key(primary), Late::delta(TxnId::default(), delta));
-            let offer = rt.txn.offer(first, &share).await?;
+            let offer = rt.txn.offer(first, &share, &late).await?;
             if !offer.is_some_and(|offer| offer.free.allow(&late)) {
                 short.push((share, late));
             }
@@ -614,7 +614,7 @@ enum Put {
 async fn put_in<T: Transaction>(sites: &[GroupId], share: &Key, late: Late, rt: &mut Runtime<'_, T>) -> Result<Put> {
     let (mut is_there, mut is_first) = (false, true);
     for site in sites.iter().copied() {
-        let mut offer = match rt.txn.offer(site, share).await {
+        let mut offer = match rt.txn.offer(site, share, &late).await {
             Ok(offer) => offer,
             // Another one may allow it.
             Err(e) if e.is_unavailable() && !is_first => None,
@@ -630,9 +630,9 @@ async fn put_in<T: Transaction>(sites: &[GroupId], share: &Key, late: Late, rt: 
                 Brought::No => {}
             }
             is_there |= allows;
-            // It may have no share before tokens come.
-            if allows && late.has_grants() {
-                offer = rt.txn.offer(site, share).await?;
+            // It may have no share before tokens come; and in a block they are held now.
+            if allows {
+                offer = rt.txn.offer(site, share, &late).await?;
             }
         }
         if !allows {

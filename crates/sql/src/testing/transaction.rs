@@ -263,7 +263,7 @@ impl Transaction for MemTransaction {
         self.writes.push((group, write));
         Ok(())
     }
-    async fn offer(&mut self, group: GroupId, share: &Key) -> Result<Option<Offer>> {
+    async fn offer(&mut self, group: GroupId, share: &Key, _: &Late) -> Result<Option<Offer>> {
         let own = self.own_write(group, share).map(|w| w.value.clone());
         let value = own.unwrap_or_else(|| self.env.inner.store.lock().rows.get(&(group, share.clone())).cloned());
         let own = self.added(group, share);

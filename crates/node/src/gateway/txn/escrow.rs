@@ -78,9 +78,10 @@ impl Txn {
     }
 
     /// What a site offers to this transaction, whose own changes are counted, and which enters the
-    /// share's queue there: whoever is about to write the whole number comes before or after it. No
-    /// token is held, and nothing certifies what this says: certification looks again.
-    pub(super) async fn offer_of(&mut self, group: GroupId, share: &Key) -> Result<Option<Offer>> {
+    /// share's queue there: whoever is about to write the whole number comes before or after it.
+    /// Nothing certifies what this says: certification looks again. In a block, which may be long, the
+    /// primary holds what `late` takes, if it is there.
+    pub(super) async fn offer_of(&mut self, group: GroupId, share: &Key, late: &Late) -> Result<Option<Offer>> {
         let at = self.part(group)?;
         match self.parts[at].writes.get(share).map(|w| &w.change) {
             Some(Change::Delete) => return Ok(None),
@@ -94,7 +95,15 @@ impl Txn {
             Some(Change::Add(_) | Change::Shift(_)) | None => {}
         }
         let own = self.parts[at].added(share);
-        let offer = self.enter_share(at, share).await?;
+        let all = own.plus(late);
+        let reserve = self.options.is_block.then_some(all);
+        let offer = self.enter_share(at, share, reserve).await?;
+        if let Some(offer) = offer.filter(|offer| reserve.is_some() && offer.free.allow(&all)) {
+            let (down, up) = all.takes();
+            let held = Free { down: down.max(0), up: up.max(0) };
+            tracing::trace!("{held:?} of {share:?}, which had {:?}, are held", offer.free);
+            self.parts[at].reserved.insert(share.clone(), held);
+        }
         Ok(offer.map(|offer| Offer { free: offer.free.after(&own), ..offer }))
     }
 
@@ -108,14 +117,14 @@ impl Txn {
         if sites.iter().filter_map(own).any(|part| part.own(share).is_some() || part.has_read(&escrow::range(share))) {
             return Ok(Brought::No);
         }
-        let added = own(&first).map_or(Late::delta(TxnId::default(), 0), |part| part.added(share));
-        // With what the transaction has taken already.
-        let (taken, more) = (added.takes(), late.takes());
+        let added = own(&first).map_or_else(Free::default, |part| part.taken(share));
+        // With what the transaction has taken already, and is not held for it.
+        let (taken, more) = ((added.down, added.up), late.takes());
         let wanted = |taken: i128, more: i128| if more > 0 { more + taken.max(0) } else { 0 };
         let wanted = Free { down: wanted(taken.0, more.0), up: wanted(taken.1, more.1) };
         let turn = self.gateway.rounds.enter(share, wanted).await;
         // Another round has brought them.
-        if self.covers(first, share, &added, late).await? {
+        if self.covers(first, share, added, late).await? {
             turn.end(true);
             return Ok(Brought::Yes);
         }
@@ -133,7 +142,7 @@ impl Txn {
         let mut is_there = false;
         let deadline = Instant::now() + ARRIVAL;
         while let Ok(Brought::Yes) = brought {
-            is_there = self.covers(first, share, &added, late).await?;
+            is_there = self.covers(first, share, added, late).await?;
             if is_there || Instant::now() >= deadline {
                 break;
             }
@@ -148,9 +157,10 @@ impl Txn {
         }
     }
 
-    /// Whether a site has tokens for another change, after those that the transaction has added.
-    async fn covers(&self, site: GroupId, share: &Key, added: &Late, late: &Late) -> Result<bool> {
-        Ok(self.ask_site(site, share).await?.is_some_and(|offer| offer.free.after(added).allow(late)))
+    /// Whether a site has tokens for another change, beside those that the transaction has taken.
+    async fn covers(&self, site: GroupId, share: &Key, taken: Free, late: &Late) -> Result<bool> {
+        let left = |free: Free| Free { down: free.down - taken.down, up: free.up - taken.up };
+        Ok(self.ask_site(site, share).await?.is_some_and(|offer| left(offer.free).allow(late)))
     }
 
     /// Rounds for several numbers, side by side. Whoever adds to them finds out what they brought.

@@ -494,8 +494,8 @@ impl Transaction for Txn {
         self.buffer(group, write.into())
     }
 
-    async fn offer(&mut self, group: GroupId, share: &Key) -> Result<Option<Offer>> {
-        self.offer_of(group, share).await
+    async fn offer(&mut self, group: GroupId, share: &Key, late: &Late) -> Result<Option<Offer>> {
+        self.offer_of(group, share, late).await
     }
 
     async fn bring(&mut self, sites: &[GroupId], share: &Key, late: Late) -> Result<Brought> {

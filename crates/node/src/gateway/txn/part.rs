@@ -2,7 +2,7 @@
 
 use crate::transport::wire::View;
 use bytes::Bytes;
-use meridian_base::escrow::Late;
+use meridian_base::escrow::{Free, Late};
 use meridian_base::{Change, ColumnMask, GroupId, Key, KeyRange, Mutation, NodeId, ReadEntry, Target, Timestamp, TxnId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,6 +23,8 @@ pub(super) struct Part {
     pub queued_at: BTreeSet<NodeId>,
     /// The keys whose queues it has entered, as far as it knows.
     pub entries: BTreeSet<Key>,
+    /// Tokens of escrow shares that the primary holds for the transaction, as far as it knows.
+    pub reserved: BTreeMap<Key, Free>,
     /// Values fetched ahead with their `until`, at the present snapshot.
     pub prefetched: BTreeMap<Key, (Option<Bytes>, Timestamp)>,
     pub prefetched_columns: ColumnMask,
@@ -39,6 +41,7 @@ impl Part {
             held: Vec::new(),
             queued_at: BTreeSet::new(),
             entries: BTreeSet::new(),
+            reserved: BTreeMap::new(),
             prefetched: BTreeMap::new(),
             prefetched_columns: ColumnMask::NONE,
         }
@@ -107,6 +110,13 @@ impl Part {
             Some(Change::Shift(late)) => *late,
             Some(Change::Delete | Change::Put(_)) | None => Late::delta(TxnId::default(), 0),
         }
+    }
+
+    /// The tokens that this takes, beside those that are held for the transaction.
+    pub fn taken(&self, share: &Key) -> Free {
+        let (down, up) = self.added(share).takes();
+        let held = self.reserved.get(share).copied().unwrap_or_default();
+        Free { down: down - held.down, up: up - held.up }
     }
 
     /// A page with the transaction's own writes in it.

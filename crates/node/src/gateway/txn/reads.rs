@@ -18,7 +18,7 @@ use crate::replica::groups::Route;
 use crate::replica::pages::covered;
 use crate::transport::wire::{ReadAnswer, ReadOp, ReadResult, ReplicaAnswer, ReplicaView, Request, Response, View};
 use bytes::Bytes;
-use meridian_base::escrow::Offer;
+use meridian_base::escrow::{Late, Offer};
 use meridian_base::{ColumnMask, Error, GroupId, Key, KeyRange, NodeId, Result, Target, Timestamp};
 use meridian_sql::env::{Locking, OnLocked, RowVisitor, Scan, ScanRows};
 use std::pin::pin;
@@ -338,11 +338,14 @@ impl Txn {
     }
 
     /// Enters the queue of an escrow share at its primary, beside other changes of it, and asks for
-    /// its free tokens. Nothing is read that is certified.
-    pub(super) async fn enter_share(&mut self, at: usize, key: &Key) -> Result<Option<Offer>> {
+    /// its free tokens, of which the primary may hold some (`reserve`). Nothing is read that is certified.
+    pub(super) async fn enter_share(&mut self, at: usize, key: &Key, reserve: Option<Late>) -> Result<Option<Offer>> {
         let locking = Locking::Shared(OnLocked::Wait);
         let watch = self.before_wait(at, locking);
-        let op = ReadOp::Share { key: key.clone() };
+        let op = match reserve {
+            Some(late) => ReadOp::Reserve { key: key.clone(), late },
+            None => ReadOp::Share { key: key.clone() },
+        };
         match unless_deadlocked(watch, self.ask_primary(at, op, locking)).await {
             Ok(ReadResult::Share(offer)) => {
                 self.note_entries(at, [key.clone()]);

@@ -5,9 +5,10 @@ use rand::rngs::SmallRng;
 use std::time::Duration;
 
 /// The regions that a cluster of so many regions has, in this order.
-const REGIONS: [&str; 3] = ["us-east1", "europe-west2", "asia-northeast1"];
+const REGIONS: [&str; 5] = ["us-east1", "europe-west2", "asia-northeast1", "us-west1", "australia-southeast1"];
 /// Round trips between them, in milliseconds (Table 1 of the CockroachDB multi-region paper).
-const ROUND_TRIPS_MS: [[u64; 3]; 3] = [[0, 87, 155], [87, 0, 222], [155, 222, 0]];
+const ROUND_TRIPS_MS: [[u64; 5]; 5] =
+    [[0, 87, 155, 63, 198], [87, 0, 222, 132, 274], [155, 222, 0, 90, 113], [63, 132, 90, 0, 156], [198, 274, 113, 156, 0]];
 
 /// One node of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Escrow columns whose tokens are moved by `majority`, while sites die and are cut off.
 
-use crate::script::{ASIA, Cluster, EU, Repeated, US, refused};
+use crate::script::{ASIA, AUSTRALIA, Cluster, EU, Repeated, US, WEST, refused};
 use meridian_sim::cluster::meridian::Tuning;
 use std::time::Duration;
 
@@ -137,4 +137,125 @@ fn rounds_end_when_sites_have_died_and_were_cut_off() {
     println!("no row is in a round after {took:?}");
     reach_all_tokens(&mut c);
     settle(&mut c);
+}
+
+/// Others may take what is left, and not what a statement of a block has reserved.
+#[test]
+fn what_a_block_has_taken_is_there_when_it_commits() {
+    let mut c = start(513);
+    c.sql(US, "d", "ALTER TABLE quotas ALTER COLUMN used SET (escrow.protocol = 'any')");
+    c.sql(US, "d", "UPDATE quotas SET used = 0 WHERE id = 1");
+    let add = |n: i64| format!("UPDATE quotas SET used = used + {n} WHERE id = 1");
+    let block = c.converse(EU, "d");
+    for sql in ["BEGIN", &add(3), &add(2)] {
+        block.ask(&mut c, sql);
+    }
+    let took = (0..LIMIT / 5).filter(|_| c.try_sql(ASIA, "d", &add(5)).is_ok()).count() as i64;
+    assert_eq!(took, LIMIT / 5 - 1, "all but what the block has");
+    let (state, _) = refused(c.try_sql(ASIA, "d", &add(5)));
+    assert_eq!(state, "40001", "the number itself would allow it");
+    block.ask(&mut c, "COMMIT");
+    assert_eq!(c.sql(ASIA, "d", "SELECT used FROM quotas WHERE id = 1"), [[LIMIT.to_string()]]);
+    assert_eq!(refused(c.try_sql(ASIA, "d", &add(1))).0, "23514");
+    // A block that is rolled back holds nothing.
+    for sql in ["BEGIN", &add(-30), "ROLLBACK"] {
+        block.ask(&mut c, sql);
+    }
+    c.pass(Duration::from_millis(500));
+    c.sql(US, "d", &add(-LIMIT));
+}
+
+const FIVE: [&str; 5] = [US, EU, ASIA, WEST, AUSTRALIA];
+/// The regions in which most sites are; the table's own region is not among them.
+const THREE: [&str; 3] = [ASIA, WEST, AUSTRALIA];
+
+/// What a table's number may be, by what the clients that added to it were told.
+fn explained(begin: i64, writers: &[(i64, Repeated)]) -> (i64, i64) {
+    let (mut least, mut most) = (begin, begin);
+    for (delta, writer) in writers {
+        for (result, _) in &*writer.lock() {
+            let is_known = !matches!(result, Err(state) if matches!(&**state, "40003" | "08006"));
+            if is_known && result.is_err() {
+                continue;
+            }
+            least += if is_known { *delta } else { (*delta).min(0) };
+            most += if is_known { *delta } else { (*delta).max(0) };
+        }
+    }
+    (least, most)
+}
+
+fn succeeded(writer: &Repeated) -> usize {
+    writer.lock().iter().filter(|(result, _)| result.is_ok()).count()
+}
+
+/// Each region can take the number to both its bounds.
+fn reach_all(c: &mut Cluster, table: &str) {
+    for region in FIVE {
+        let used: i64 = c.sql(region, "d", &format!("SELECT used FROM {table}"))[0][0].parse().expect("a number");
+        for delta in [LIMIT - used, -LIMIT, used] {
+            let update = format!("UPDATE {table} SET used = used + ({delta}) WHERE id = 1");
+            let end = c.elapsed() + Duration::from_secs(40);
+            while let Err(e) = c.try_sql(region, "d", &update) {
+                assert!(e.is_retry() && c.elapsed() < end, "{region}: {update}: {e}");
+                c.pass(Duration::from_millis(100));
+            }
+        }
+    }
+}
+
+/// Of five sites, two are cut off from three (Samya, section 5.6). Those who take tokens are beside
+/// those who give some, on both sides: `any` goes on on both, `majority` where three are.
+#[test]
+fn two_of_five_sites_are_cut_off_from_the_others() {
+    let mut c = Cluster::start(5, 1, 521, Tuning::default());
+    c.pass(Duration::from_secs(15));
+    let others = FIVE[1..].iter().map(|region| format!("\"{region}\"")).collect::<Vec<_>>().join(", ");
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE d PRIMARY REGION \"{US}\" REGIONS {others}"));
+    for table in ["by_any", "by_majority"] {
+        let used = format!("used INT8 NOT NULL ESCROW CHECK (used BETWEEN 0 AND {LIMIT})");
+        c.sql(US, "d", &format!("CREATE TABLE {table} (id INT8 PRIMARY KEY, {used})"));
+    }
+    c.sql(US, "d", "ALTER TABLE by_majority ALTER COLUMN used SET (escrow.protocol = 'majority')");
+    for table in ["by_any", "by_majority"] {
+        c.sql(US, "d", &format!("INSERT INTO {table} VALUES (1, {})", LIMIT / 2));
+    }
+    c.settled(US, "d");
+    // Each side takes and gives as much: what one site takes, it has to get from another one.
+    let changes = [(US, 4), (EU, -4), (ASIA, 5), (WEST, -2), (AUSTRALIA, -3)];
+    for (region, table) in FIVE.into_iter().flat_map(|region| [(region, "by_any"), (region, "by_majority")]) {
+        for delta in [2, -2] {
+            c.sql(region, "d", &format!("UPDATE {table} SET used = used + ({delta}) WHERE id = 1"));
+        }
+    }
+    c.part(&THREE);
+    // The nodes have noticed.
+    c.pass(Duration::from_secs(5));
+    let write = |c: &mut Cluster, table: &str| {
+        let update = |delta: i64| format!("UPDATE {table} SET used = used + ({delta}) WHERE id = 1");
+        changes.map(|(region, delta)| (delta, c.repeat(region, "d", &update(delta), 100)))
+    };
+    let (any, majority) = (write(&mut c, "by_any"), write(&mut c, "by_majority"));
+    c.pass(Duration::from_secs(40));
+    let during = |writers: &[(i64, Repeated)]| writers.iter().map(|(_, writer)| succeeded(writer)).collect::<Vec<_>>();
+    let (by_any, by_majority) = (during(&any), during(&majority));
+    println!("acknowledged in 40 s: {by_any:?} by any, {by_majority:?} by majority");
+    // More than the tokens that a site can have had.
+    let is_more_than_own = |acknowledged: usize, delta: i64| acknowledged as i64 * delta.abs() > LIMIT;
+    for (at, (region, delta)) in changes.into_iter().enumerate() {
+        assert!(is_more_than_own(by_any[at], delta), "{region} goes on by any: {by_any:?}");
+        if THREE.contains(&region) {
+            assert!(is_more_than_own(by_majority[at], delta), "{region} goes on by majority: {by_majority:?}");
+        }
+    }
+    c.join(&THREE);
+    c.pass(Duration::from_secs(60));
+    for (table, writers) in [("by_any", &any), ("by_majority", &majority)] {
+        let used: i64 = c.sql(EU, "d", &format!("SELECT used FROM {table}"))[0][0].parse().expect("a number");
+        let (least, most) = explained(LIMIT / 2, writers);
+        assert!((least..=most).contains(&used), "{table} is {used}, and clients know of {least} to {most}");
+        reach_all(&mut c, table);
+    }
+    let rows = FIVE.map(|region| in_rounds(&mut c, region));
+    assert_eq!(rows, [0; 5], "no token is held");
 }

@@ -18,6 +18,8 @@ use std::time::Duration;
 pub const US: &str = "us-east1";
 pub const EU: &str = "europe-west2";
 pub const ASIA: &str = "asia-northeast1";
+pub const WEST: &str = "us-west1";
+pub const AUSTRALIA: &str = "australia-southeast1";
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(150);
@@ -369,12 +371,31 @@ impl Cluster {
 
     /// Nothing passes between the nodes of a region and the others any more.
     pub fn cut_off(&mut self, region: &str) {
-        let regions = self.regions();
-        let nodes =
-            |inside: bool| regions.iter().filter(move |(name, _)| (name == region) == inside).flat_map(|(_, nodes)| nodes);
-        for (a, b) in nodes(true).flat_map(|a| nodes(false).map(move |b| (a, b))) {
-            self.machines.cut(a, b);
+        self.part(&[region]);
+    }
+
+    /// Nothing passes between the nodes of these regions and the others any more.
+    pub fn part(&mut self, regions: &[&str]) {
+        for (a, b) in self.across(regions) {
+            self.machines.cut(&a, &b);
         }
+    }
+
+    /// The opposite of [`Cluster::part`].
+    pub fn join(&mut self, regions: &[&str]) {
+        for (a, b) in self.across(regions) {
+            self.machines.mend(&a, &b);
+        }
+    }
+
+    /// Each node of these regions with each node of the others.
+    fn across(&self, these: &[&str]) -> Vec<(String, String)> {
+        let regions = self.regions();
+        let nodes = |inside: bool| {
+            let side = regions.iter().filter(move |(name, _)| these.contains(&&**name) == inside);
+            side.flat_map(|(_, nodes)| nodes)
+        };
+        nodes(true).flat_map(|a| nodes(false).map(|b| (a.clone(), b.clone()))).collect()
     }
 
     pub fn restart_region(&mut self, region: &str) {

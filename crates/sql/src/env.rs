@@ -448,7 +448,9 @@ pub enum Brought {
     Yes,
     /// All sites together have too few.
     TooFew,
-    /// Another site may allow it.
+    /// Those that answer have too few, or are too few themselves.
+    TooFewAnswer,
+    /// Another site may allow it, or this one later.
     No,
 }
 

@@ -175,6 +175,11 @@ impl Txn {
         };
         let lead = Lead { share: share.clone(), wanted, is_waiting, incarnation };
         let led = self.gateway.shared.call_primary(group, PATIENCE, &Leading { group, lead: &lead }).await?;
-        Ok(if led { Brought::Yes } else { Brought::No })
+        let reached = sites.iter().filter(|site| self.gateway.shared.check_reach(**site).is_ok()).count();
+        Ok(match led {
+            true => Brought::Yes,
+            false if reached * 2 > sites.len() => Brought::No,
+            false => Brought::TooFewAnswer,
+        })
     }
 }

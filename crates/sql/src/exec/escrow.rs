@@ -498,9 +498,9 @@ async fn add<T: Transaction>(
         }
     };
     let sites = nearest(column, rt);
-    let is_there = match put_in(&sites, &share, Late::delta(TxnId::default(), delta), rt).await? {
+    let (is_there, may_come) = match put_in(&sites, &share, Late::delta(TxnId::default(), delta), rt).await? {
         Put::Done => return Ok(true),
-        Put::Nowhere { is_there } => is_there,
+        Put::Nowhere { is_there, may_come } => (is_there, may_come),
     };
     // A number that all the sites had at one moment tells that it would leave its bounds, however
     // fast it changes.
@@ -510,7 +510,12 @@ async fn add<T: Transaction>(
         return Err(outside(table, column, bounds, Some(number)));
     }
     // What no site said is certified: the row is not there, or the number would leave its bounds.
-    let Some((number, bounds)) = number(column, &share, None, rt).await? else { return Ok(false) };
+    let exact = match number(column, &share, None, rt).await {
+        // The sites that answer have enough, for a statement that comes again.
+        Err(e) if e.is_unavailable() && may_come => return Err(short(table, column, is_there)),
+        exact => exact?,
+    };
+    let Some((number, bounds)) = exact else { return Ok(false) };
     if !bounds.contain(number + delta) {
         return Err(outside(table, column, bounds, Some(number)));
     }
@@ -536,7 +541,7 @@ async fn rebound<T: Transaction>(
     let (first, share) = (column.first_site(table.group_of(row)?), column.share_key(&table.primary_key(row)?));
     let others = column.open_sites().filter(|site| *site != first);
     let sites: Vec<GroupId> = std::iter::once(first).chain(others).collect();
-    let Put::Nowhere { is_there } = put_in(&sites, &share, Late::rebound(TxnId::default(), before, after), rt).await? else {
+    let Put::Nowhere { is_there, .. } = put_in(&sites, &share, Late::rebound(TxnId::default(), before, after), rt).await? else {
         return Ok(());
     };
     match number(column, &share, None, rt).await? {
@@ -603,16 +608,18 @@ fn short(table: &TablePlan, column: &EscrowColumn, is_there: bool) -> Error {
 /// Where a change of a share went.
 enum Put {
     Done,
-    /// No site allows it. `is_there`: one of them has a share.
+    /// No site allows it. `is_there`: one of them has a share. `may_come`: the sites that answer may
+    /// have enough tokens, and they were not to be had now.
     Nowhere {
         is_there: bool,
+        may_come: bool,
     },
 }
 
 /// Adds to the share of the first of these sites that allows it. Tokens are brought to the first one
 /// if it does not.
 async fn put_in<T: Transaction>(sites: &[GroupId], share: &Key, late: Late, rt: &mut Runtime<'_, T>) -> Result<Put> {
-    let (mut is_there, mut is_first) = (false, true);
+    let (mut is_there, mut is_first, mut may_come) = (false, true, false);
     for site in sites.iter().copied() {
         let mut offer = match rt.txn.offer(site, share, &late).await {
             Ok(offer) => offer,
@@ -626,8 +633,9 @@ async fn put_in<T: Transaction>(sites: &[GroupId], share: &Key, late: Late, rt: 
             rt.ctx.stay_home(sites.iter().copied(), Locking::None)?;
             match rt.txn.bring(sites, share, late).await? {
                 Brought::Yes => allows = true,
-                Brought::TooFew => return Ok(Put::Nowhere { is_there }),
-                Brought::No => {}
+                Brought::TooFew => return Ok(Put::Nowhere { is_there, may_come }),
+                Brought::TooFewAnswer => {}
+                Brought::No => may_come = true,
             }
             is_there |= allows;
             // It may have no share before tokens come; and in a block they are held now.
@@ -648,7 +656,7 @@ async fn put_in<T: Transaction>(sites: &[GroupId], share: &Key, late: Late, rt: 
         }
         return Ok(Put::Done);
     }
-    Ok(Put::Nowhere { is_there })
+    Ok(Put::Nowhere { is_there, may_come })
 }
 
 /// What a number that was read is after a delta; one that was not read stays `NULL`.

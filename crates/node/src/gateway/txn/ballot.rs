@@ -82,7 +82,7 @@ fn heard(gateway: &Gateway, id: TxnId, what: Heard) {
 impl Txn {
     /// Commits at every group touched, or at none.
     pub(super) async fn ballot(&mut self, touched: Vec<usize>) -> Result<Timestamp> {
-        let id = self.new_id();
+        let id = self.commit_id();
         let global = self.global_reads();
         let (mut slices, mut written) = (BTreeMap::new(), Vec::new());
         for at in touched {

@@ -19,11 +19,13 @@ use crate::replica::Replica;
 use crate::replica::groups::Route;
 use crate::transport::wire::{Request, Response};
 use futures::future::join_all;
+use meridian_base::limits::TOKENS_RESERVED_MAX;
 use meridian_base::{
     CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, Fresh, GlobalReads, GroupId, Mutation, NodeId, ReadEntry,
     Result, SchemaUse, Timestamp, TxnId, limits,
 };
 use meridian_region::PlantedBug;
+use meridian_sql::env::Transaction;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -169,6 +171,28 @@ impl Txn {
         }
     }
 
+    /// The id under which it commits: the one for which tokens are held, if any are. Held for longer
+    /// than that are none.
+    pub(super) fn commit_id(&mut self) -> TxnId {
+        let mut has_reserved = false;
+        for part in &mut self.parts {
+            has_reserved |= !std::mem::take(&mut part.reserved).is_empty();
+        }
+        if has_reserved && self.age() < 2 * TOKENS_RESERVED_MAX { self.incarnation() } else { self.new_id() }
+    }
+
+    fn age(&self) -> Duration {
+        let now = self.gateway.shared.clock.now(self.gateway.shared.runtime.physical_micros());
+        now.since(self.began)
+    }
+
+    /// Whether its deltas have their tokens held until it commits. They are held for
+    /// its incarnation, and it commits under that id. Long after it began, that would be below the
+    /// watermark ([`meridian_base::limits::WATERMARK_LAG`]).
+    pub(super) fn may_reserve(&self) -> bool {
+        self.options.is_block && self.age() < TOKENS_RESERVED_MAX
+    }
+
     /// A part's slice, as its primary certifies it. The part keeps nothing.
     pub(super) fn slice(&mut self, at: usize, id: TxnId, global: &GlobalReads) -> CommitRequest {
         let part = &mut self.parts[at];
@@ -198,7 +222,7 @@ impl Txn {
     /// is back.
     async fn commit_one(&mut self, at: usize) -> Result<Timestamp> {
         let group = self.parts[at].group;
-        let id = self.new_id();
+        let id = self.commit_id();
         let global = self.global_reads();
         let request = Arc::new(self.slice(at, id, &global));
         let deadline = Instant::now() + COMMIT_PATIENCE;

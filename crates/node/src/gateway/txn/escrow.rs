@@ -96,12 +96,11 @@ impl Txn {
         }
         let own = self.parts[at].added(share);
         let all = own.plus(late);
-        let reserve = self.options.is_block.then_some(all);
+        let reserve = self.may_reserve().then_some(all);
         let offer = self.enter_share(at, share, reserve).await?;
-        if let Some(offer) = offer.filter(|offer| reserve.is_some() && offer.free.allow(&all)) {
+        if offer.is_some_and(|offer| reserve.is_some() && offer.free.allow(&all)) {
             let (down, up) = all.takes();
             let held = Free { down: down.max(0), up: up.max(0) };
-            tracing::trace!("{held:?} of {share:?}, which had {:?}, are held", offer.free);
             self.parts[at].reserved.insert(share.clone(), held);
         }
         Ok(offer.map(|offer| Offer { free: offer.free.after(&own), ..offer }))
@@ -130,13 +129,7 @@ impl Txn {
         }
         if turn.rests() {
             drop(turn);
-            // Another site may have got some meanwhile.
-            let offers = join_all(sites.iter().map(|site| self.ask_site(*site, share))).await;
-            let allows = |offer: &Result<Option<Offer>>| match offer {
-                Ok(offer) => offer.is_some_and(|offer| offer.free.allow(late)),
-                Err(_) => true,
-            };
-            return Ok(if offers.iter().any(allows) { Brought::No } else { Brought::TooFew });
+            return Ok(without_round(&join_all(sites.iter().map(|site| self.ask_site(*site, share))).await, late));
         }
         let brought = self.lead_round(sites, share, (wanted, turn.wanted()), true).await;
         let mut is_there = false;
@@ -152,7 +145,8 @@ impl Txn {
         match brought {
             Ok(Brought::Yes) if !is_there => Ok(Brought::No),
             // The statement finds another way, or says what it lacks.
-            Err(e) if e.is_unavailable() || e.is_retry() => Ok(Brought::No),
+            Err(e) if e.is_retry() => Ok(Brought::No),
+            Err(e) if e.is_unavailable() => Ok(Brought::TooFewAnswer),
             brought => brought,
         }
     }
@@ -211,7 +205,7 @@ impl Txn {
             let offers = join_all(sites.iter().map(|site| self.ask_site(*site, share))).await;
             let moved = |wanted| moves(sites, &offers, wanted, is_waiting);
             let Some(moves) = moved(all).or_else(|| moved(own)) else {
-                return Ok(if offers.iter().all(Result::is_ok) { Brought::TooFew } else { Brought::No });
+                return Ok(if offers.iter().all(Result::is_ok) { Brought::TooFew } else { Brought::TooFewAnswer });
             };
             match self.sibling().move_tokens(share, moves).await {
                 Ok(()) => return Ok(Brought::Yes),
@@ -257,6 +251,20 @@ impl Txn {
         }
         Box::pin(self.commit_everywhere()).await.map(|_| ())
     }
+}
+
+/// What a statement may hope for that leads no round now: another site may have got tokens
+/// meanwhile.
+fn without_round(offers: &[Result<Option<Offer>>], late: &Late) -> Brought {
+    let free = || offers.iter().flatten().flatten().map(|offer| offer.free);
+    if free().any(|free| free.allow(late)) {
+        return Brought::No;
+    }
+    if offers.iter().all(Result::is_ok) {
+        return Brought::TooFew;
+    }
+    let all = free().fold(Free::default(), |all, free| Free { down: all.down + free.down.max(0), up: all.up + free.up.max(0) });
+    if all.allow(late) { Brought::No } else { Brought::TooFewAnswer }
 }
 
 /// How the grants of the sites change, so that the first one gets what it wants of each pool; the

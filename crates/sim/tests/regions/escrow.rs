@@ -167,6 +167,12 @@ fn what_a_block_has_taken_is_there_when_it_commits() {
     }
     c.pass(Duration::from_millis(500));
     c.sql(US, "d", &add(-LIMIT));
+    // Tokens that it has brought stay where it was.
+    for sql in ["BEGIN", &add(30), "ROLLBACK"] {
+        block.ask(&mut c, sql);
+    }
+    let parts = c.sql(US, "d", "SELECT can_add FROM [SHOW ESCROW FOR TABLE quotas FOR ROW (1)] WHERE region = 'europe-west2'");
+    assert!(parts[0][0].parse::<i64>().expect("a number") >= 30, "{parts:?}");
 }
 
 const FIVE: [&str; 5] = [US, EU, ASIA, WEST, AUSTRALIA];

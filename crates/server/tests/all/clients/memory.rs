@@ -133,9 +133,9 @@ impl Transaction for MemoryTxn {
         assert!(!self.read_only, "a write in a transaction that was begun as read-only");
         self.txn.write(group, write)
     }
-    async fn offer(&mut self, group: GroupId, share: &Key) -> Result<Option<Offer>> {
+    async fn offer(&mut self, group: GroupId, share: &Key, late: &Late) -> Result<Option<Offer>> {
         self.before_read().await?;
-        self.txn.offer(group, share).await
+        self.txn.offer(group, share, late).await
     }
     fn add(&mut self, group: GroupId, share: Key, delta: i128) -> Result<()> {
         self.txn.add(group, share, delta)

@@ -213,6 +213,16 @@ async fn number_now<T: Transaction>(
     Ok(sum.value.map(|value| (value, told_bounds(column, &sum))))
 }
 
+/// Whether a round of `majority` may be half applied to one of these rows: a site has an offer out. It
+/// is certified with the rest.
+async fn is_moving<T: Transaction>(column: &EscrowColumn, shares: &[Key], rt: &mut Runtime<'_, T>) -> Result<bool> {
+    let open: Vec<Key> = shares.iter().map(escrow::open_key).collect();
+    rt.ctx.stay_home(column.sites.iter().copied(), Locking::None)?;
+    let reads = column.sites.iter().map(|site| (*site, open.clone())).collect();
+    let found = rt.txn.get_each(reads, ColumnMask::ALL, Locking::None).await?;
+    Ok(found.iter().flatten().any(Option::is_some))
+}
+
 /// Keeps changes of these shares by others away, as far as they wait in queues.
 async fn lock<T: Transaction>(column: &EscrowColumn, shares: &[Key], if_taken: OnLocked, rt: &mut Runtime<'_, T>) -> Result<()> {
     // A row that was not left out is not left out for its number.
@@ -502,9 +512,12 @@ async fn add<T: Transaction>(
         Put::Done => return Ok(true),
         Put::Nowhere { is_there, may_come } => (is_there, may_come),
     };
+    // While a round of `majority` is applied, tokens do not tell the bounds of a row.
+    let may_mislead = column.keeps_sites() && !column.limits.is_empty();
     // A number that all the sites had at one moment tells that it would leave its bounds, however
     // fast it changes.
-    if let Some((number, bounds)) = number_now(column, &share, rt).await?
+    if !may_mislead
+        && let Some((number, bounds)) = number_now(column, &share, rt).await?
         && !bounds.contain(number + delta)
     {
         return Err(outside(table, column, bounds, Some(number)));
@@ -516,7 +529,8 @@ async fn add<T: Transaction>(
         exact => exact?,
     };
     let Some((number, bounds)) = exact else { return Ok(false) };
-    if !bounds.contain(number + delta) {
+    let is_misled = may_mislead && is_moving(column, std::slice::from_ref(&share), rt).await?;
+    if !bounds.contain(number + delta) && !is_misled {
         return Err(outside(table, column, bounds, Some(number)));
     }
     Err(short(table, column, is_there))
@@ -563,6 +577,9 @@ pub(super) async fn settle<T: Transaction>(
     let shares: Vec<Key> = rows.iter().map(|row| Ok(column.share_key(&table.primary_key(row)?))).collect::<Result<_>>()?;
     if to_write {
         lock(column, &shares, OnLocked::Wait, rt).await?;
+    }
+    if column.keeps_sites() && is_moving(column, &shares, rt).await? {
+        return Err(Error::retry("could not serialize access: tokens of a row are being moved"));
     }
     // Between the rows of one group there may be those of others.
     let is_dense = table.table.groups().nth(1).is_none();

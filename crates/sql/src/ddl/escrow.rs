@@ -326,6 +326,10 @@ pub(super) fn follow_checks(table: &mut Table, base: &Catalog, begun: &[Job], jo
         if said == told(&table.escrow[at]) {
             continue;
         }
+        // Sites apply a decision one after another: between them, grants do not tell the bounds.
+        if table.escrow[at].keeps_sites() {
+            return Err(keeps_majority(table, ordinal, "keeps its bounds"));
+        }
         if table.escrow[at].before.is_some() && !begun.contains(&moved[0]) {
             let message = format!("the bounds of column \"{}\" are being changed", table.columns[ordinal as usize].name);
             return Err(Error::sql("55006", message).table(&table.name).hint("SHOW JOBS shows the statement that does it."));

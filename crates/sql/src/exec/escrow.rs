@@ -578,9 +578,6 @@ pub(super) async fn settle<T: Transaction>(
     if to_write {
         lock(column, &shares, OnLocked::Wait, rt).await?;
     }
-    if column.keeps_sites() && is_moving(column, &shares, rt).await? {
-        return Err(Error::retry("could not serialize access: tokens of a row are being moved"));
-    }
     // Between the rows of one group there may be those of others.
     let is_dense = table.table.groups().nth(1).is_none();
     let found = shares::sites(column, &shares, is_dense, rt).await?;

@@ -534,7 +534,8 @@ ALTER TABLE limited ALTER COLUMN n SET (escrow.protocol = 'majority');
 
 ALTER TABLE limited ADD CONSTRAINT bound CHECK (n <= 30);
 ----
-(ALTER TABLE)
+ERROR 0A000: escrow column "n" of table "limited" keeps its bounds, since it has or had escrow.protocol = 'majority'
+HINT: Copy the rows into a new table, whose column never had it, and drop this one.
 
 -- A block keeps the column, whose rows it may have written, and not the constraint.
 CREATE TABLE blocked (k INT PRIMARY KEY, most INT NOT NULL);

@@ -6,6 +6,7 @@
 mod say;
 
 mod bench;
+mod cert;
 mod client;
 mod demo;
 mod live;
@@ -14,7 +15,9 @@ mod sim;
 mod sql;
 mod start;
 mod status;
+mod token;
 mod traffic;
+mod url;
 mod workload;
 
 use clap::{Parser, Subcommand};
@@ -56,6 +59,14 @@ enum Command {
     /// Look at a cluster's nodes.
     #[command(subcommand)]
     Node(status::Command),
+    /// Make the tokens that new nodes join with.
+    #[command(subcommand)]
+    Token(token::Command),
+    /// Make certificates, and look at them.
+    #[command(subcommand)]
+    Cert(cert::Command),
+    /// Print the URL of a node of this machine, with the password of root.
+    Url(url::Args),
     /// Look at what a cluster is doing.
     #[command(subcommand)]
     Debug(sql::Debug),
@@ -80,6 +91,9 @@ fn main() -> ExitCode {
         Command::Workload(args) => Box::pin(workload::run(args)),
         Command::Bench(command) => Box::pin(bench::run(command)),
         Command::Node(command) => Box::pin(status::run(command)),
+        Command::Cert(command) => Box::pin(cert::run(command)),
+        Command::Url(args) => Box::pin(url::run(args)),
+        Command::Token(command) => Box::pin(token::run(command)),
         Command::Debug(command) => Box::pin(sql::debug(command)),
     };
     let runtime = match runtime.enable_all().build() {

@@ -2,15 +2,20 @@
 
 use crate::shell::Shell;
 use crate::shell::target::{Target, URL_DEFAULT};
+use crate::url::url_of;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use meridian_server::node::base;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 #[derive(ClapArgs)]
 pub struct Args {
-    /// postgresql://user@host:port/database
-    #[arg(default_value = URL_DEFAULT)]
-    url: String,
+    /// postgresql://user@host:port/database. Default: that of the node of this machine whose
+    /// --data-dir is given, or stands in this directory.
+    url: Option<String>,
+    /// The data directory of a node of this machine.
+    #[arg(long, value_name = "DIR", conflicts_with = "url")]
+    data_dir: Option<PathBuf>,
     /// Run these statements and leave. Several in one -c are one transaction. Can be repeated.
     #[arg(short = 'c', long = "command", value_name = "SQL")]
     commands: Vec<String>,
@@ -75,11 +80,25 @@ pub async fn debug(command: Debug) -> base::Result<ExitCode> {
             (url, format!("RESOLVE TRANSACTION '{}' AS {outcome}{unsafely}", id.replace('\'', "''")))
         }
     };
-    run(Args { url, commands: vec![statement], file: None }).await
+    run(Args { url: Some(url), data_dir: None, commands: vec![statement], file: None }).await
+}
+
+impl Args {
+    fn url(&self) -> base::Result<String> {
+        if let Some(url) = &self.url {
+            return Ok(url.clone());
+        }
+        let found = Path::new("meridian-data");
+        match &self.data_dir {
+            Some(dir) => url_of(dir, "defaultdb"),
+            None if found.join("node.sock").exists() => url_of(found, "defaultdb"),
+            None => Ok(URL_DEFAULT.to_string()),
+        }
+    }
 }
 
 pub async fn run(args: Args) -> base::Result<ExitCode> {
-    let shell = match Shell::connect(Target::parse(&args.url)?, Vec::new()).await {
+    let shell = match Shell::connect(Target::parse(&args.url()?)?, Vec::new()).await {
         Ok(shell) => shell,
         Err(e) => {
             eprintln!("meridian: {}{}", e.message(), e.get_hint().map(|h| format!("\n  hint: {h}")).unwrap_or_default());

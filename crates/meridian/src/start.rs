@@ -1,9 +1,10 @@
 //! `meridian start`: one node, until it is told to stop.
 
 use clap::Args as ClapArgs;
-use meridian_server::node::{FOUNDING_PAUSE, Place, base};
+use meridian_pki::join::Token;
+use meridian_server::node::{FOUNDING_PAUSE, Place, Security, base};
 use meridian_server::pgwire::ServerOptions;
-use meridian_server::{Memory, ProtocolThread, Server, ServerConfig, SessionThreads};
+use meridian_server::{Memory, ProtocolThread, Server, ServerConfig, SessionThreads, certs_dir};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -30,12 +31,20 @@ pub struct Args {
     /// The address that clients are told, if it is another one than --sql-listen.
     #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
     sql_advertise: Option<String>,
-    /// Nodes of the cluster, as they --advertise or --listen; the same list for all of them is best. A new node
-    /// joins the cluster of any of them, or founds one with them as soon as all are up. Without
-    /// --join it founds a cluster by itself.
+    /// Nodes of the cluster, as they --advertise or --listen. A new node joins the cluster of any of
+    /// them, with the token in --join-token-file. Without --join it founds a cluster by itself. With
+    /// --insecure it joins without a token, or founds a cluster with those that it names as soon as
+    /// all of them are up; the same list for all nodes is best.
     #[arg(long, value_delimiter = ',', value_parser = host_and_port)]
     join: Vec<String>,
-    /// Listen on addresses that other machines can reach, though nobody is authenticated yet.
+    /// A file with the token that this new node joins with: the output of `meridian token create`.
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    join_token_file: Option<PathBuf>,
+    /// The directory of this node's certificates. Default: `certs` in the data directory.
+    #[arg(long, value_name = "DIR", conflicts_with = "insecure")]
+    certs_dir: Option<PathBuf>,
+    /// Without certificates: whoever reaches a port may do everything. Only for addresses of this
+    /// machine that others cannot reach.
     #[arg(long)]
     insecure: bool,
     /// For how many seconds this node keeps versions that were replaced: how far AS OF SYSTEM TIME
@@ -84,6 +93,10 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 pub async fn run(args: Args) -> base::Result<ExitCode> {
     crate::log_to_stderr("info");
     let data_dir = args.data_dir.clone();
+    let security = match args.insecure {
+        true => None,
+        false => Some(security(&args)?),
+    };
     let config = ServerConfig {
         place: args.locality,
         data_dir: args.data_dir,
@@ -93,7 +106,7 @@ pub async fn run(args: Args) -> base::Result<ExitCode> {
         sql_advertise: args.sql_advertise,
         join: args.join,
         founding_pause: FOUNDING_PAUSE,
-        insecure: args.insecure,
+        security,
         links: None,
         max_offset: base::limits::MAX_OFFSET_DEFAULT,
         gc_ttl: Duration::from_secs(args.gc_ttl),
@@ -115,6 +128,7 @@ pub async fn run(args: Args) -> base::Result<ExitCode> {
     say!("clients   postgresql://root@{}/defaultdb", server.sql_addr());
     tokio::select! {
         e = server.failed() => Err(e),
+        () = reload(&server) => unreachable!("it waits for ever"),
         () = stop_signal() => {
             say!("stopping: sessions finish, leadership is handed over");
             // A second signal ends the wait: what was acknowledged is durable either way.
@@ -127,12 +141,39 @@ pub async fn run(args: Args) -> base::Result<ExitCode> {
     }
 }
 
+/// What a secure node is started with.
+fn security(args: &Args) -> base::Result<Security> {
+    let mut security = Security::new(args.certs_dir.clone().unwrap_or_else(|| certs_dir(&args.data_dir)));
+    if let Some(file) = &args.join_token_file {
+        let place = file.display();
+        let text = std::fs::read_to_string(file).map_err(|e| base::Error::fatal(format!("cannot read {place}: {e}")))?;
+        let token = Token::parse(&text).map_err(|e| base::Error::fatal(format!("{place}: {e}")))?;
+        if args.join.is_empty() {
+            return Err(base::Error::fatal("--join-token-file needs --join: which node is to be asked"));
+        }
+        security.token = Some(token);
+    }
+    Ok(security)
+}
+
 /// SIGTERM or SIGINT.
 pub async fn stop_signal() {
     tokio::select! {
         () = terminate() => {}
         () = interrupt() => {}
     }
+}
+
+/// SIGHUP: takes the certificates that are in their directory now.
+async fn reload(server: &Server) {
+    let Ok(mut signals) = signal(SignalKind::hangup()) else { return std::future::pending().await };
+    while signals.recv().await.is_some() {
+        match server.node().reload_certificates() {
+            Ok(()) => tracing::info!("event=certificates_reloaded"),
+            Err(e) => tracing::error!("the certificates were not reloaded: {}", e.message()),
+        }
+    }
+    std::future::pending().await
 }
 
 /// SIGTERM.

@@ -1,11 +1,18 @@
 //! `meridian node`: the cluster as one of its nodes sees it, and what an operator wants of a node.
 
 use clap::Subcommand;
-use meridian_server::MachineRuntime;
+use meridian_pki::Moment;
+use meridian_pki::directory::{Directory, client_name};
+use meridian_pki::identity::cluster_of;
+use meridian_pki::tls::{Context, operator_config};
+use meridian_server::node::base::runtime::Runtime;
 use meridian_server::node::base::{Error, ErrorKind, GroupId, NodeId, Result};
+use meridian_server::node::security::Protection;
 use meridian_server::node::wire::{NodeStatus, Standing};
-use meridian_server::node::{accept_clock_at, init_at, stand_at, status_of, versions_of};
+use meridian_server::node::{Way, accept_clock_at, init_at, stand_at, status_of, versions_of};
+use meridian_server::{MachineRuntime, local_addr};
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,11 +48,65 @@ pub enum Command {
     },
 }
 
+/// Which node is asked, and as whom.
 #[derive(clap::Args)]
 pub struct Asked {
-    /// A node to ask, as it --listen.
-    #[arg(long, default_value = "127.0.0.1:26357")]
-    node: String,
+    /// A node to ask, as it --listen. Default: the node of this machine whose --data-dir is given or
+    /// stands in this directory, else the one at 127.0.0.1:26357.
+    #[arg(long, value_name = "HOST:PORT")]
+    node: Option<String>,
+    /// The data directory of a node that runs on this machine as this user: it is asked over a
+    /// socket in there, as root.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["node", "certs_dir"])]
+    data_dir: Option<PathBuf>,
+    /// A directory with the certificate of a role: what is asked for is asked for as that role.
+    #[arg(long, value_name = "DIR")]
+    certs_dir: Option<PathBuf>,
+    /// The role.
+    #[arg(long, default_value = "root", requires = "certs_dir")]
+    user: String,
+}
+
+const NODE_DEFAULT: &str = "127.0.0.1:26357";
+const DATA_DIR_DEFAULT: &str = "meridian-data";
+
+impl Asked {
+    fn addr(&self) -> String {
+        let local = |dir: &Path| local_addr(dir);
+        let is_there = |dir: &&Path| dir.join("node.sock").exists();
+        let default = || Some(Path::new(DATA_DIR_DEFAULT)).filter(is_there).filter(|_| self.certs_dir.is_none()).map(local);
+        let data_dir = self.data_dir.as_deref().map(local);
+        self.node.clone().or(data_dir).or_else(default).unwrap_or_else(|| NODE_DEFAULT.to_string())
+    }
+
+    /// The way there. The directory is the command's for the moment.
+    pub(crate) fn way(&self) -> Result<(tempfile::TempDir, Way)> {
+        let (scratch, runtime) = scratch()?;
+        let runtime: Arc<dyn Runtime> = runtime;
+        let protection = match &self.certs_dir {
+            None => Protection::None,
+            Some(dir) => as_role(dir, &self.user, &runtime).map_err(|e| Error::fatal(e.to_string()))?,
+        };
+        Ok((scratch, Way { runtime, protection, addr: self.addr() }))
+    }
+}
+
+/// With the certificate of a role.
+fn as_role(dir: &Path, role: &str, runtime: &Arc<dyn Runtime>) -> meridian_pki::Result<Protection> {
+    let directory = Directory::at(dir);
+    let (bundle, pair) = (directory.bundle()?, directory.pair(&client_name(role)?)?);
+    let clock = runtime.clone();
+    let cluster = bundle.authorities().iter().find_map(cluster_of);
+    let cluster = cluster.ok_or_else(|| {
+        meridian_pki::Error::new(meridian_pki::Kind::Absent, format!("no authority in {} names a cluster", dir.display()))
+    })?;
+    let context = Context {
+        cluster,
+        clock: Arc::new(move || Moment::from_micros(clock.physical_micros())),
+        revoked: Arc::new(|_: NodeId| false),
+        bugs: Default::default(),
+    };
+    Ok(Protection::Operator(Arc::new(operator_config(context, bundle, &pair)?)))
 }
 
 #[derive(clap::Args)]
@@ -111,9 +172,9 @@ pub async fn run(command: Command) -> Result<ExitCode> {
 
 /// `meridian init`.
 pub async fn init(asked: Asked) -> Result<ExitCode> {
-    let (_scratch, runtime) = scratch()?;
-    init_at(runtime, &asked.node).await?;
-    say!("the node at {} has founded a cluster; the others join it", asked.node);
+    let (_scratch, way) = asked.way()?;
+    init_at(&way).await?;
+    say!("the node at {} has founded a cluster; the others join it", way.addr);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -125,8 +186,8 @@ fn scratch() -> Result<(tempfile::TempDir, Arc<MachineRuntime>)> {
 }
 
 async fn status(asked: &Asked) -> Result<Vec<NodeStatus>> {
-    let (_scratch, runtime) = scratch()?;
-    status_of(runtime, &asked.node).await
+    let (_scratch, way) = asked.way()?;
+    status_of(&way).await
 }
 
 /// Has the catalog say what the operator wants of a node. While the catalog elects a primary this
@@ -134,8 +195,8 @@ async fn status(asked: &Asked) -> Result<Vec<NodeStatus>> {
 async fn stand(about: &About, id: NodeId, standing: Standing) -> Result<()> {
     let end = Instant::now() + Duration::from_secs(about.timeout);
     loop {
-        let (_scratch, runtime) = scratch()?;
-        match stand_at(runtime, &about.asked.node, id, standing).await {
+        let (_scratch, way) = about.asked.way()?;
+        match stand_at(&way, id, standing).await {
             Err(e) if e.kind() == ErrorKind::NotPrimary && Instant::now() < end => {
                 tokio::time::sleep(POLL).await;
             }
@@ -153,8 +214,8 @@ fn all_are_led(nodes: &[NodeStatus]) -> bool {
 
 /// `meridian debug accept-clock`.
 pub async fn accept_clock(asked: &Asked) -> Result<ExitCode> {
-    let (_scratch, runtime) = scratch()?;
-    let done = accept_clock_at(runtime, &asked.node).await?;
+    let (_scratch, way) = asked.way()?;
+    let done = accept_clock_at(&way).await?;
     done.moved.iter().for_each(|id| say!("node {id}: its clock was moved ahead by {} s", done.by.as_secs()));
     done.kept.iter().for_each(|id| say!("node {id}: its clock is there already"));
     for (id, e) in &done.failed {
@@ -259,8 +320,8 @@ async fn show(asked: &Asked) -> Result<ExitCode> {
 
 /// The cluster version, and the nodes whose programs keep it from being raised.
 async fn show_versions(asked: &Asked) -> Result<()> {
-    let (_scratch, runtime) = scratch()?;
-    let versions = versions_of(runtime, &asked.node).await?;
+    let (_scratch, way) = asked.way()?;
+    let versions = versions_of(&way).await?;
     say!("cluster version {}", versions.cluster);
     let newest = versions.nodes.iter().map(|(_, of_node)| of_node.newest).max();
     for (id, of_node) in versions.nodes {

@@ -7,18 +7,24 @@ use crate::gateway::env::Env;
 use crate::gateway::in_doubt;
 use crate::gateway::majority::LEAD_PATIENCE;
 use crate::membership::clocks;
+use crate::membership::hosting;
+use crate::membership::joining::NEW;
 use crate::membership::pings;
 use crate::membership::ranges;
 use crate::membership::registering::{register, stand};
 use crate::membership::shared::Shared;
+use crate::membership::{signing, tokens};
 use crate::replica::Replica;
 use crate::schema::coordinator::SPREAD_TIMEOUT;
+use crate::senders;
 use crate::transport::rpc::Handler;
+use crate::transport::security::Caller;
 use crate::transport::wire::{Joined, NodeRecord, Request, Response, Standing};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use meridian_base::record::SchemaGrant;
 use meridian_base::{CommitOutcome, Error, ErrorKind, GroupId, NodeId, Result, Timestamp, limits};
+use meridian_pki::join::Binding;
 use meridian_region::Owner;
 use std::sync::Arc;
 
@@ -26,7 +32,7 @@ use std::sync::Arc;
 pub(crate) struct NodeHandler(pub(crate) Arc<Gateway>);
 
 impl Handler for NodeHandler {
-    fn handle(&self, from: NodeId, request: Request) -> BoxFuture<'static, Response> {
+    fn handle(&self, from: Caller, request: Request) -> BoxFuture<'static, Response> {
         let gateway = self.0.clone();
         async move {
             match answer(&gateway, from, request).await {
@@ -39,16 +45,19 @@ impl Handler for NodeHandler {
         }
         .boxed()
     }
+
+    fn join(&self, addr: String, binding: Binding, ask: Vec<u8>) -> BoxFuture<'static, Vec<u8>> {
+        let shared = self.0.shared.clone();
+        async move { hosting::answer(&shared, &addr, binding, &ask, |record| check_record(&shared, record, 0)).await }.boxed()
+    }
 }
 
 type Answer = std::result::Result<(Response, Option<GroupId>), (Error, Option<GroupId>)>;
 
-async fn answer(gateway: &Arc<Gateway>, from: NodeId, request: Request) -> Answer {
-    // Only members connect with an id, and they pass on what members have sent them.
-    let (from, request) = match request {
-        Request::Relayed { from: sender, request } if from != NodeId(0) => (sender, request.open().map_err(|e| (e, None))?),
-        request => (from, request),
-    };
+async fn answer(gateway: &Arc<Gateway>, from: Caller, request: Request) -> Answer {
+    let (from, request) = senders::opened(&gateway.shared, from, request).map_err(|e| (e, None))?;
+    senders::check(&gateway.shared, &from, &request).map_err(|e| (e, None))?;
+    let from = from.node();
     let about = match &request {
         Request::Raft { group, .. }
         | Request::Read { group, .. }
@@ -68,7 +77,12 @@ async fn answer(gateway: &Arc<Gateway>, from: NodeId, request: Request) -> Answe
         | Request::Rounds { group, .. }
         | Request::Lead { group, .. }
         | Request::Ballot { group: Some(group), .. } => Some(*group),
-        Request::ChangeCatalog { .. } | Request::Join { .. } | Request::Stand { .. } => Some(GroupId::CATALOG),
+        Request::ChangeCatalog { .. }
+        | Request::Join { .. }
+        | Request::Stand { .. }
+        | Request::KeepToken(_)
+        | Request::FindToken(_)
+        | Request::Redeem(_) => Some(GroupId::CATALOG),
         Request::Ping(_)
         | Request::Status
         | Request::Transactions
@@ -85,6 +99,8 @@ async fn answer(gateway: &Arc<Gateway>, from: NodeId, request: Request) -> Answe
         | Request::Relay { .. }
         | Request::Relayed { .. }
         | Request::Knows(_)
+        | Request::CreateToken { .. }
+        | Request::Certify(_)
         | Request::Ballot { group: None, .. } => None,
         Request::Muster { .. } | Request::Init => None,
     };
@@ -212,13 +228,23 @@ async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
         }
         Request::Join { node, token, addr, sql_addr, region, zone, is_passed_on, versions } => {
             let record = NodeRecord { id: node, addr, sql_addr, region, zone, standing: Standing::Active };
-            check_record(shared, &record)?;
+            check_record(shared, &record, token)?;
+            // In a secure cluster a node says it itself to the catalog's primary: it is told where
+            // the nodes are, of which one is that.
+            let is_elsewhere = shared.groups.local_primary(GroupId::CATALOG).is_none();
+            if shared.certificates.is_some() && is_elsewhere {
+                let (cluster, nodes) = (shared.rpc.cluster(), shared.catalog.nodes());
+                return match is_passed_on {
+                    true => Err(Error::not_primary(GroupId::CATALOG)),
+                    false => Ok(Response::Joined(Joined { cluster, node: NodeId(0), nodes })),
+                };
+            }
             let node = register(shared, NodeRow { record, versions }, token, is_passed_on).await?;
             // What a member is of it knows before it has the catalog: it may have joined just now,
             // and passes this on.
             Ok(Response::Joined(Joined { cluster: shared.rpc.cluster(), node, nodes: shared.catalog.nodes() }))
         }
-        Request::Relay { to, patience, request } => shared.peers.relay(from, to, patience, request).await,
+        Request::Relay { to, patience, request, seal } => shared.peers.relay(from, to, patience, request, seal).await,
         Request::Relayed { .. } => Err(Error::unavailable("only members pass requests on, and only once")),
         Request::Status => {
             let mut status = shared.status(&ranges::everywhere(shared).await);
@@ -240,6 +266,17 @@ async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
             stand(shared, node, standing, is_passed_on).await?;
             Ok(Response::Done)
         }
+        Request::CreateToken { life_secs } => Ok(Response::NewToken(tokens::create(shared, life_secs).await?)),
+        Request::KeepToken(token) => {
+            tokens::keep_here(shared, token).await?;
+            Ok(Response::Done)
+        }
+        Request::FindToken(token) => Ok(Response::Token(tokens::find_here(shared, token).await?)),
+        Request::Redeem(redemption) => {
+            check_record(shared, &redemption.record, 0)?;
+            Ok(Response::Redeemed(tokens::redeem_here(shared, *redemption).await?))
+        }
+        Request::Certify(certify) => Ok(Response::Certified(signing::sign(shared, from, &certify).await?)),
     }
 }
 
@@ -260,6 +297,7 @@ fn is_for_strangers(request: &Request) -> bool {
             | Request::Clock
             | Request::Versions
             | Request::AdvanceClock { .. }
+            | Request::CreateToken { .. }
     )
 }
 
@@ -277,7 +315,7 @@ fn check_grant(shared: &Shared, replica: &Replica, grant: &SchemaGrant) -> Resul
 
 /// 22023 if what a node says of itself cannot be true; 53300 if the cluster has as many nodes as it
 /// may.
-fn check_record(shared: &Shared, record: &NodeRecord) -> Result<()> {
+fn check_record(shared: &Shared, record: &NodeRecord, token: u128) -> Result<()> {
     let absurd = |what: &str, value: &str| {
         let shown: String = value.chars().take(64).collect();
         Err(Error::sql("22023", format!("a node cannot join with {what} {shown:?}")))
@@ -295,10 +333,10 @@ fn check_record(shared: &Shared, record: &NodeRecord) -> Result<()> {
         }
     }
     let members = shared.catalog.nodes().iter().filter(|n| n.standing != Standing::Decommissioned).count();
-    if record.id == NodeId(0) && members >= limits::NODES_MAX {
+    if (record.id == NodeId(0) || token == NEW) && members >= limits::NODES_MAX {
         return Err(Error::sql("53300", format!("the cluster has {} nodes, and may have no more", limits::NODES_MAX)));
     }
-    if record.id != NodeId(0) && !shared.catalog.nodes().iter().any(|n| n.id == record.id) {
+    if record.id != NodeId(0) && token != NEW && !shared.catalog.nodes().iter().any(|n| n.id == record.id) {
         return Err(Error::unavailable(format!("node {} is not known here", record.id)));
     }
     Ok(())

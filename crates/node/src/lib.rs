@@ -22,7 +22,7 @@
 //! * `gateway`: a transaction at its gateway ([`txn`]), and the node as SQL sees it ([`env`]).
 //! * `schema`: schema steps, on the primary of the catalog's group.
 //! * `upkeep`: flushing and garbage collection.
-//! * `answers`: what a node answers others. `operator`: what command lines ask. [`node`]: start and
+//! * `answers`: what a node answers others; `senders`: who may ask what. `operator`: what command lines ask. [`node`]: start and
 //!   stop. `times`: how all times relate.
 //!
 //! A session's call reaches the engine of a local primary directly, on the session's task, under
@@ -37,6 +37,7 @@ pub mod node;
 mod operator;
 pub mod replica;
 mod schema;
+mod senders;
 mod times;
 mod transport;
 mod upkeep;
@@ -44,17 +45,19 @@ mod upkeep;
 pub use gateway::{env, txn};
 pub use local::{metrics, room};
 pub use replica::primary;
-pub use transport::{rpc, wire};
+pub use transport::{rpc, security, wire};
 
 pub use env::Env;
 pub use gateway::Sessions;
 pub use local::timing::Timing;
+pub use membership::certificates::Security;
 pub use membership::clocks::Accepted;
 pub use membership::founding::FOUNDING_PAUSE;
 pub use membership::peers::DEAD_AFTER_DEFAULT;
 pub use meridian_base as base;
+pub use meridian_pki as pki;
 pub use node::{Node, NodeConfig, cannot_listen};
-pub use operator::{accept_clock_at, init_at, stand_at, status_of, versions_of};
+pub use operator::{Way, accept_clock_at, create_token, init_at, stand_at, status_of, versions_of};
 pub use room::RoomOptions;
 pub use rpc::{Echoes, Links, Place};
 pub use txn::{Attempts, CommitProtocol, PrepareOrder, Protocol, Tally};

@@ -13,31 +13,38 @@ use crate::local::lifecycle::Lifecycle;
 use crate::local::room::{self, Room, RoomOptions};
 use crate::local::timing::Timing;
 use crate::membership::address_book;
+use crate::membership::certificates::{Certificates, Security};
 use crate::membership::clocks;
 use crate::membership::departure;
 use crate::membership::directory::Directory;
-use crate::membership::founding::{Hindrance, Newcoming, Notice, starting};
+use crate::membership::founding::{CLAIM_HOLDS, Hindrance, Newcoming, Notice, claimed_alone, starting};
 use crate::membership::identity::{self, Identity};
+use crate::membership::joining::Joining;
 use crate::membership::lost::{self};
 use crate::membership::peers::DEAD_AFTER_DEFAULT;
 use crate::membership::peers::Peers;
 use crate::membership::pings;
 use crate::membership::placement::{self, successor};
 use crate::membership::registering::{announce, meet_members, require_version};
+use crate::membership::renewing;
+use crate::membership::revoking;
 use crate::membership::shared::Shared;
 use crate::membership::space;
 use crate::membership::starting::{ensure_replica, start_groups, start_unknown};
+use crate::membership::tokens;
 use crate::replica::common::Common;
 use crate::replica::groups::Groups;
 use crate::replica::outbox::Outbox;
 use crate::schema::coordinator::coordinate;
 use crate::transport::rpc::{Echoes, Handler, Links, Place, Rpc};
+use crate::transport::security::Protection;
 use crate::transport::wire::{NodeRecord, Standing};
 use crate::upkeep;
 use futures::future::BoxFuture;
 use meridian_base::runtime::{Listener, Runtime};
 use meridian_base::version::Versions;
 use meridian_base::{Clock, Error, GroupId, NodeId, Result, SchemaVersion, Timestamp, TxnId, limits};
+use meridian_pki::tls::Tls;
 use meridian_raft as raft;
 use meridian_region::PlantedBugs;
 use meridian_sql::catalog::bootstrap;
@@ -64,6 +71,10 @@ pub struct NodeConfig {
     /// cluster with them (see [`crate::membership::founding`]). Without others it founds a cluster
     /// by itself.
     pub join: Vec<String>,
+    /// Certificates: how nodes know each other. `None`: not at all (`--insecure`, the simulator).
+    pub security: Option<Security>,
+    /// The address of a socket for operators of this machine (`unix:PATH`).
+    pub local: Option<String>,
     /// For so long a node that founds a cluster listens first whether somebody takes it for a
     /// member of one.
     pub founding_pause: Duration,
@@ -103,6 +114,8 @@ impl NodeConfig {
             advertise: None,
             sql_addr: sql_addr.into(),
             join: Vec::new(),
+            security: None,
+            local: None,
             founding_pause: Duration::ZERO,
             store,
             store_options: meridian_store::Options::default(),
@@ -150,7 +163,10 @@ impl Node {
         clocks::continue_accepted(&runtime);
         let clock = Arc::new(Clock::new(config.max_offset));
         let catalog = CatalogCache::new(clock.clone(), config.versions);
-        let rpc = Rpc::new(runtime.clone(), clock.clone(), config.versions, config.links.clone(), config.echoes.clone());
+        let certificates = config.security.as_ref().map(Certificates::new);
+        let protection = certificates.as_ref().map_or(Protection::None, |c| Protection::Node(c.keys.clone()));
+        let (links, echoes) = (config.links.clone(), config.echoes.clone());
+        let rpc = Rpc::protected(runtime.clone(), clock.clone(), config.versions, links, echoes, protection);
         let listener =
             runtime.listen(&config.listen).await.map_err(|e| cannot_listen(&config.listen, "other nodes", "--listen", &e))?;
         let own_addr = listener.local_addr().map_err(|e| Error::fatal(format!("no local address: {e}")))?;
@@ -181,7 +197,7 @@ impl Node {
         };
         let peers = Peers::new(common.life.clone(), rpc.clone(), config.place.clone(), addr.clone(), config.dead_after);
         let groups = Groups::new(Arc::new(common), rpc.clone(), catalog.clone(), config.place.region.clone());
-        let shared = Shared::new(rpc, catalog, groups, peers, directory);
+        let shared = Shared::new(rpc, catalog, groups, peers, directory, certificates);
         let serving = Arc::downgrade(&shared);
         shared.groups.common.store.on_damage(move |e| {
             if let Some(shared) = serving.upgrade() {
@@ -224,14 +240,20 @@ impl Node {
         let shared = &self.shared;
         let is_other = |addr: &&String| **addr != record.addr && **addr != config.listen;
         let others: Vec<String> = config.join.iter().filter(is_other).cloned().collect();
-        match known {
-            Some(identity) => shared.set_identity(identity),
-            None => shared.begin_founding(&record.addr, others.is_empty()).await?,
+        match (known, &shared.certificates) {
+            (Some(identity), certificates) => {
+                certificates.iter().try_for_each(|c| c.install(&shared.runtime, identity))?;
+                shared.set_identity(identity);
+            }
+            (None, None) => shared.begin_founding(&record.addr, others.is_empty()).await?,
+            // It answers nobody before it has a certificate.
+            (None, Some(_)) => {}
         }
         // Others are answered from here on: those that have no identity either, and those that must
         // not take this node for another.
         let handler: Arc<dyn Handler> = Arc::new(NodeHandler(self.gateway.clone()));
-        shared.spawn_protocol(shared.rpc.clone().serve(listener, handler));
+        shared.spawn_protocol(shared.rpc.clone().serve(listener, handler.clone()));
+        self.serve_local(config, handler).await;
         shared.spawn_protocol(clocks::stop_at_step(shared.clone()));
         let mut failure = self.failure();
         let broken = async {
@@ -247,6 +269,7 @@ impl Node {
                     shared.spawn(meet_members(shared.clone(), others));
                     identity
                 }
+                None if shared.certificates.is_some() => self.secure_identity(others, &record, config).await?,
                 None => {
                     let (hindrance, pause) = (&config.hindrance, config.founding_pause);
                     Newcoming { shared, others, record: &record, hindrance, pause }.identity().await?
@@ -260,6 +283,36 @@ impl Node {
             started = started => started,
             error = broken => Err(error),
         }
+    }
+
+    /// Serves operators of this machine. A node without that does all it is there for.
+    async fn serve_local(&self, config: &NodeConfig, handler: Arc<dyn Handler>) {
+        let Some(addr) = &config.local else { return };
+        match self.shared.runtime.listen(addr).await {
+            Ok(listener) => self.shared.spawn(self.shared.rpc.clone().serve_local(listener, handler)),
+            Err(e) => tracing::warn!("operators of this machine cannot connect at {addr}: {e}"),
+        }
+    }
+
+    /// The identity of a new node of a secure cluster: the founder's, or one that it joins for.
+    async fn secure_identity(&self, others: Vec<String>, record: &NodeRecord, config: &NodeConfig) -> Result<Identity> {
+        let shared = &self.shared;
+        let certificates = shared.certificates.as_ref().expect("asked before");
+        if !others.is_empty() || certificates.token.is_some() {
+            return Joining { shared, certificates, others, record, hindrance: &config.hindrance }.identity().await;
+        }
+        let had_certificate = certificates.named()?.is_some();
+        let identity = certificates.found(&shared.runtime, record)?;
+        certificates.install(&shared.runtime, identity)?;
+        if had_certificate {
+            // It may have had a data directory, too, and a cluster that counts on it.
+            tokio::time::sleep(config.founding_pause).await;
+            shared.rpc.claimed(CLAIM_HOLDS).map_or(Ok(()), |claim| Err(claimed_alone(&claim)))?;
+        }
+        identity::save(&shared.runtime, identity).await?;
+        shared.set_identity(identity);
+        tracing::info!("founded cluster {:032x}", identity.cluster);
+        Ok(identity)
     }
 
     async fn run(&self, identity: Identity, mut record: NodeRecord, hindrance: &Hindrance) -> Result<()> {
@@ -304,6 +357,8 @@ impl Node {
         shared.spawn(departure::departure_loop(shared.clone()));
         shared.spawn_protocol(crate::membership::promises::promise_loop(shared.clone()));
         shared.spawn_protocol(require_version(shared.clone()));
+        shared.spawn_protocol(revoking::watch(shared.clone()));
+        shared.spawn(renewing::keep(shared.clone(), record.clone()));
         shared.spawn(announce(shared.clone(), record));
         self.await_catalog(hindrance).await;
         Ok(())
@@ -405,6 +460,28 @@ impl Node {
     /// Of each group in which this node votes, how many others do, as far as it knows.
     pub fn voters_beside(&self) -> Vec<usize> {
         self.shared.groups.voters_beside()
+    }
+
+    /// A token that lets one new node in, and is good for so long; it is secret.
+    pub fn create_token(&self, life_secs: u64) -> BoxFuture<'_, Result<String>> {
+        Box::pin(async move { Ok(tokens::create(&self.shared, life_secs).await?.0) })
+    }
+
+    /// The identity that a data directory says; `None`: it is empty.
+    pub fn identity_in(runtime: &Arc<dyn Runtime>) -> Result<Option<(u128, NodeId)>> {
+        Ok(identity::load(runtime)?.map(|identity| (identity.cluster, identity.node)))
+    }
+
+    /// What its connections are protected with; `None`: nothing (`--insecure`).
+    pub fn tls(&self) -> Option<Arc<Tls>> {
+        self.shared.certificates.as_ref()?.keys.tls()
+    }
+
+    /// Takes the files of the certificate directory from now on; after an error everything is as
+    /// before.
+    pub fn reload_certificates(&self) -> Result<()> {
+        let reload = self.shared.certificates.as_ref().map_or(Ok(()), Certificates::reload);
+        reload.map_err(|e| Error::sql("F0000", e.to_string()))
     }
 
     pub fn id(&self) -> NodeId {

@@ -5,6 +5,7 @@
 
 use crate::membership::clocks::{self, Accepted};
 use crate::transport::rpc::Rpc;
+use crate::transport::security::{LOCAL, Protection};
 use crate::transport::wire::{ClusterVersions, NodeStatus, Request, Response, Standing};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -20,9 +21,9 @@ const CALL: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_secs(5);
 
 /// Asks a node of any cluster for its cluster's status.
-pub fn status_of(runtime: Arc<dyn Runtime>, addr: &str) -> BoxFuture<'_, Result<Vec<NodeStatus>>> {
+pub fn status_of(way: &Way) -> BoxFuture<'_, Result<Vec<NodeStatus>>> {
     async move {
-        match stranger(runtime).call_addr(addr, Request::Status, LOOK).await? {
+        match way.ask(Request::Status, LOOK).await? {
             Response::Status(nodes) => Ok(nodes),
             _ => Err(another_kind()),
         }
@@ -31,9 +32,9 @@ pub fn status_of(runtime: Arc<dyn Runtime>, addr: &str) -> BoxFuture<'_, Result<
 }
 
 /// Asks a node which formats its cluster may write, and what the members' programs understand.
-pub fn versions_of(runtime: Arc<dyn Runtime>, addr: &str) -> BoxFuture<'_, Result<ClusterVersions>> {
+pub fn versions_of(way: &Way) -> BoxFuture<'_, Result<ClusterVersions>> {
     async move {
-        match stranger(runtime).call_addr(addr, Request::Versions, LOOK).await? {
+        match way.ask(Request::Versions, LOOK).await? {
             Response::Versions(versions) => Ok(versions),
             _ => Err(another_kind()),
         }
@@ -42,29 +43,29 @@ pub fn versions_of(runtime: Arc<dyn Runtime>, addr: &str) -> BoxFuture<'_, Resul
 }
 
 /// Asks a node of a cluster to write down what the operator wants of one of its nodes.
-pub fn stand_at(runtime: Arc<dyn Runtime>, addr: &str, node: NodeId, standing: Standing) -> BoxFuture<'_, Result<()>> {
-    command(runtime, addr, Request::Stand { node, standing, is_passed_on: false })
+pub fn stand_at(way: &Way, node: NodeId, standing: Standing) -> BoxFuture<'_, Result<()>> {
+    command(way, Request::Stand { node, standing, is_passed_on: false })
 }
 
 /// Has a process that waits for others found a cluster without those that do not answer. 55000 if
 /// there is a cluster.
-pub fn init_at(runtime: Arc<dyn Runtime>, addr: &str) -> BoxFuture<'_, Result<()>> {
-    command(runtime, addr, Request::Init)
+pub fn init_at(way: &Way) -> BoxFuture<'_, Result<()>> {
+    command(way, Request::Init)
 }
 
 /// Moves the clocks of a cluster ahead to where its groups' promises end (see
 /// [`crate::membership::clocks`]). Asks a node for the others.
-pub fn accept_clock_at(runtime: Arc<dyn Runtime>, addr: &str) -> BoxFuture<'_, Result<Accepted>> {
+pub fn accept_clock_at(way: &Way) -> BoxFuture<'_, Result<Accepted>> {
     async move {
-        let nodes = status_of(runtime.clone(), addr).await?;
-        clocks::accept(&stranger(runtime), &nodes).await
+        let nodes = status_of(way).await?;
+        clocks::accept(&way.rpc(), &nodes).await
     }
     .boxed()
 }
 
-fn command(runtime: Arc<dyn Runtime>, addr: &str, request: Request) -> BoxFuture<'_, Result<()>> {
+fn command(way: &Way, request: Request) -> BoxFuture<'_, Result<()>> {
     async move {
-        match stranger(runtime).call_addr(addr, request, CALL).await? {
+        match way.ask(request, CALL).await? {
             Response::Done => Ok(()),
             Response::NotPrimary { .. } => Err(Error::not_primary(GroupId::CATALOG)),
             _ => Err(another_kind()),
@@ -77,8 +78,44 @@ fn another_kind() -> Error {
     Error::internal("a node gave an answer of another kind")
 }
 
-/// A client of the node port that belongs to no cluster and accepts any clock.
-fn stranger(runtime: Arc<dyn Runtime>) -> Arc<Rpc> {
-    const ANY: Duration = Duration::from_secs(100 * 365 * 86_400);
-    Rpc::new(runtime, Arc::new(Clock::new(ANY)), Versions::OWN, None, None)
+/// How a command reaches a node.
+#[derive(Clone)]
+pub struct Way {
+    pub runtime: Arc<dyn Runtime>,
+    pub protection: Protection,
+    /// `host:port`, or `unix:PATH`.
+    pub addr: String,
+}
+
+impl Way {
+    /// Of a cluster without certificates, or over a socket of this machine.
+    pub fn plain(runtime: Arc<dyn Runtime>, addr: &str) -> Way {
+        Way { runtime, protection: Protection::None, addr: addr.to_string() }
+    }
+    /// A client of the node port that belongs to no cluster and accepts any clock.
+    fn rpc(&self) -> Arc<Rpc> {
+        const ANY: Duration = Duration::from_secs(100 * 365 * 86_400);
+        let clock = Arc::new(Clock::new(ANY));
+        Rpc::protected(self.runtime.clone(), clock, Versions::OWN, None, None, self.protection.clone())
+    }
+    async fn ask(&self, request: Request, patience: Duration) -> Result<Response> {
+        let is_plain = matches!(self.protection, Protection::None) && !self.addr.starts_with(LOCAL);
+        let answer = self.rpc().call_addr(&self.addr, request, patience).await;
+        answer.map_err(|e| match is_plain && e.is_unavailable() && e.get_hint().is_none() {
+            true => e.hint("A node of a secure cluster is asked with --data-dir, on its machine, or with --certs-dir."),
+            false => e,
+        })
+    }
+}
+
+/// Has a node make a join token that is good for so long.
+pub fn create_token(way: &Way, life_secs: u64) -> BoxFuture<'_, Result<String>> {
+    async move {
+        match way.ask(Request::CreateToken { life_secs }, CALL).await? {
+            Response::NewToken(text) => Ok(text.0),
+            Response::NotPrimary { .. } => Err(Error::not_primary(GroupId::CATALOG)),
+            _ => Err(another_kind()),
+        }
+    }
+    .boxed()
 }

@@ -68,6 +68,13 @@ impl Hosts {
     }
 }
 
+impl Hosts {
+    /// The reverse of [`Hosts::parse`].
+    pub fn texts(&self) -> Vec<String> {
+        self.dns_names.iter().cloned().chain(self.addresses.iter().map(IpAddr::to_string)).collect()
+    }
+}
+
 /// RFC 1034, §3.5, with `_`, as `rustls` accepts them.
 fn is_dns_name(name: &str) -> bool {
     !name.starts_with('.') && rustls::pki_types::DnsName::try_from(name).is_ok()

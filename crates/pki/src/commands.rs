@@ -18,8 +18,13 @@ use std::path::Path;
 
 /// `meridian cert create-ca`: a new authority of a new cluster. Refused if there is one.
 pub fn create_ca(path: &Path, now: Moment) -> Result<Fingerprint> {
+    create_ca_of(path, ClusterId::random(), now)
+}
+
+/// The same for a cluster that is there already, and had none.
+pub fn create_ca_of(path: &Path, cluster: ClusterId, now: Moment) -> Result<Fingerprint> {
     let directory = Directory::create(path)?;
-    let authority = Authority::create(ClusterId::random(), now)?;
+    let authority = Authority::create(cluster, now)?;
     directory.found(&authority)?;
     Ok(authority.certificate().fingerprint())
 }

@@ -6,6 +6,7 @@
 //! ca.next.key        the key that will sign, during a rotation
 //! node.crt           this node's certificate, and those between it and the authority, if any
 //! node.key           its key
+//! joining.key        the key that a node asks to have certified, until it is a node
 //! client.<role>.crt  the certificate of a client, and its key
 //! client.<role>.key
 //! ```
@@ -37,6 +38,8 @@ pub const AUTHORITY_KEY: &str = "ca.key";
 pub const NEXT_AUTHORITY_KEY: &str = "ca.next.key";
 /// A node's pair: `node.crt` and `node.key`.
 pub const NODE: &str = "node";
+
+const JOINING_KEY: &str = "joining.key";
 
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
@@ -223,6 +226,41 @@ impl Directory {
     pub fn promote(&self) -> Result<()> {
         self.authority_of(NEXT_AUTHORITY_KEY)?;
         self.rename(NEXT_AUTHORITY_KEY, AUTHORITY_KEY)
+    }
+
+    /// The key that a process asks to have certified, durable before it asks: whoever asks again
+    /// with the same one becomes the same node.
+    pub fn joining_key(&self) -> Result<PrivateKey> {
+        if self.has(JOINING_KEY) {
+            return self.key(JOINING_KEY);
+        }
+        let key = PrivateKey::generate();
+        self.write(JOINING_KEY, key.to_pem().as_bytes(), true)?;
+        Ok(key)
+    }
+    /// Whether this process was joining, and its certificate is here.
+    pub fn has_joined(&self) -> bool {
+        let asked = self.key(JOINING_KEY).and_then(|key| key.public_info());
+        let node = self.chain(NODE).ok();
+        matches!((asked, node), (Ok(asked), Some(chain)) if chain[0].is_of_key(&asked))
+    }
+    /// It is a node now.
+    pub fn end_joining(&self) -> Result<()> {
+        match fs::remove_file(self.file(JOINING_KEY)) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(failed("remove", &self.file(JOINING_KEY), &e)),
+            _ => self.sync(),
+        }
+    }
+    /// A text that only its owner may read, such as a password: a file of this directory.
+    pub fn save_secret(&self, name: &str, text: &str) -> Result<()> {
+        self.write(name, text.as_bytes(), true)
+    }
+    /// Reads it again; refused if others could.
+    pub fn secret(&self, name: &str) -> Result<Zeroizing<String>> {
+        let bytes = self.read(name, true)?;
+        let text =
+            std::str::from_utf8(&bytes).map_err(|_| Error::malformed(format!("{} is no text", self.file(name).display())))?;
+        Ok(Zeroizing::new(text.trim().to_string()))
     }
 
     fn key(&self, name: &str) -> Result<PrivateKey> {

@@ -124,6 +124,17 @@ impl PublicKey {
     }
 }
 
+/// The SubjectPublicKeyInfo of a point of P-256, up to the point (RFC 5480, §2).
+const P256_INFO: [u8; 26] = [
+    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03,
+    0x01, 0x07, 0x03, 0x42, 0x00,
+];
+
+/// Reads a SubjectPublicKeyInfo; `None` for keys of other kinds.
+pub(crate) fn public_key_of(info: &[u8]) -> Option<PublicKey> {
+    info.strip_prefix(&P256_INFO).filter(|point| point.len() == 65).map(|point| PublicKey(point.to_vec()))
+}
+
 impl PublicKeyData for PublicKey {
     fn der_bytes(&self) -> &[u8] {
         &self.0

@@ -1,5 +1,7 @@
 //! Bytes that nobody may see.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::rand::{SecureRandom, SystemRandom};
 use std::fmt;
 use subtle::ConstantTimeEq;
@@ -37,6 +39,13 @@ impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(…)")
     }
+}
+
+/// A new password: 144 random bits, as 24 characters that need no quoting in a URL.
+pub fn password() -> Zeroizing<String> {
+    let mut text = Zeroizing::new(String::with_capacity(24));
+    URL_SAFE_NO_PAD.encode_string(Zeroizing::new(random::<18>()).as_ref(), &mut text);
+    text
 }
 
 /// Whether two strings of bytes are the same, in a time that depends on their lengths only.

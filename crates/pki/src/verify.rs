@@ -152,6 +152,9 @@ pub enum PeerRefusal {
     Revoked(NodeId),
     /// No certificate that was shown is the authority that the token names.
     OtherAuthority,
+    /// A request in the name of this node, passed on by another one, was not sealed by it, or not
+    /// now.
+    Unsealed(NodeId),
 }
 
 impl fmt::Display for PeerRefusal {
@@ -173,6 +176,7 @@ impl fmt::Display for PeerRefusal {
             }
             PeerRefusal::Revoked(node) => write!(f, "the certificate is that of node {}, which was decommissioned", node.0),
             PeerRefusal::OtherAuthority => write!(f, "the authority is not the one that the token names"),
+            PeerRefusal::Unsealed(node) => write!(f, "a request that was passed on is not one of node {}", node.0),
         }
     }
 }

@@ -1,14 +1,16 @@
 //! A whole node of this machine: data directory, node, SQL server, and how they start and stop
 //! together.
 
+use crate::first_login;
 use crate::machine::MachineRuntime;
 use crate::open_files;
 use crate::pgwire::{PgServer, ServerOptions, refuse_while};
 use crate::threads::{ProtocolThread, SessionThreads};
 use meridian_base::runtime::Listener;
 use meridian_base::{Error, NodeId, Result};
-use meridian_node::{Attention, Backend, Links, Node, NodeConfig, Place, Sessions, cannot_listen, session};
-use std::path::PathBuf;
+use meridian_node::security::LOCAL;
+use meridian_node::{Attention, Backend, Links, Node, NodeConfig, Place, Security, Sessions, cannot_listen, session};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,8 +31,9 @@ pub struct ServerConfig {
     pub join: Vec<String>,
     /// See [`NodeConfig::founding_pause`].
     pub founding_pause: Duration,
-    /// Allow addresses that other machines can reach, though nobody is authenticated yet.
-    pub insecure: bool,
+    /// The certificates of this node; `None`: nobody is authenticated, and only this machine can
+    /// connect (`--insecure`).
+    pub security: Option<Security>,
     /// Delays injected between nodes, for demonstrations.
     pub links: Option<Links>,
     /// How far two nodes' clocks may be apart; the same on all nodes of a cluster.
@@ -72,14 +75,23 @@ const DRAIN: Duration = Duration::from_secs(5);
 impl Server {
     /// Starts a node and serves clients.
     pub async fn start(config: ServerConfig) -> Result<Server> {
-        for addr in [&config.listen, &config.sql_listen] {
-            check_address(addr, config.insecure)?;
+        match config.security {
+            Some(_) => check_sql_address(&config.sql_listen)?,
+            None => {
+                check_insecure_address(&config.listen)?;
+                check_insecure_address(&config.sql_listen)?;
+                check_was_insecure(&config.data_dir)?;
+            }
         }
         if config.advertise.is_none() && is_unspecified(&config.listen) {
             check_told_address(&config.listen, !config.join.is_empty())?;
         }
         let runtime = MachineRuntime::open(&config.data_dir).map_err(|e| Error::fatal(e.to_string()))?;
         let runtime = runtime.with_protocol(&config.protocol);
+        let founds = config.security.as_ref().is_some_and(|s| s.token.is_none()) && config.join.is_empty();
+        if founds {
+            first_login::prepare(&config.data_dir)?;
+        }
         // The SQL port is taken first: its number is told to other nodes.
         let sql_listen = &config.sql_listen;
         let listening = runtime.listen_for_clients(sql_listen).await;
@@ -90,6 +102,8 @@ impl Server {
         let mut node_config = NodeConfig::new(config.place, &config.listen, &sql_addr, store);
         node_config.advertise = config.advertise;
         node_config.join = config.join;
+        node_config.security = config.security;
+        node_config.local = Some(local_addr(&config.data_dir));
         node_config.founding_pause = config.founding_pause;
         node_config.links = config.links;
         node_config.max_offset = config.max_offset;
@@ -107,6 +121,7 @@ impl Server {
         let shared = session::Shared::new();
         node.set_sessions(Arc::new(Registry(shared.clone())));
         node.run_jobs(&shared, Attention::default());
+        first_login::complete(&node.sessions(), &shared, &config.data_dir).await?;
         let files = open_files::raise_limit();
         let clients = open_files::clients_within(files, config.pg.max_connections);
         if clients < config.pg.max_connections {
@@ -116,6 +131,9 @@ impl Server {
         let pg = PgServer::new(node.sessions(), shared, options);
         let serving = pg.clone();
         tokio::spawn(async move { serving.serve(listener, config.threads).await });
+        let told = config.data_dir.join(SQL_ADDR_FILE);
+        std::fs::write(&told, format!("{sql_addr}\n"))
+            .map_err(|e| Error::fatal(format!("cannot write {}: {e}", told.display())))?;
         let addr = node.addr();
         Ok(Server { node, pg, addr, sql_addr })
     }
@@ -186,29 +204,73 @@ fn check_told_address(listen: &str, has_others: bool) -> Result<()> {
     Ok(())
 }
 
-/// Nobody is authenticated yet, so a node that other machines can reach must be asked for.
-fn check_address(addr: &str, insecure: bool) -> Result<()> {
+/// The directory of a node's certificates, in its data directory, unless another one is given.
+pub fn certs_dir(data_dir: &Path) -> PathBuf {
+    data_dir.join("certs")
+}
+
+/// Where a client of the node of a data directory connects; `None`: it has not been started yet.
+pub fn sql_addr_in(data_dir: &Path) -> Option<String> {
+    std::fs::read_to_string(data_dir.join(SQL_ADDR_FILE)).ok().map(|text| text.trim().to_string())
+}
+
+/// Where clients connect, for commands of this machine.
+const SQL_ADDR_FILE: &str = "sql.addr";
+
+/// Where operators of this machine connect to the node of a data directory.
+pub fn local_addr(data_dir: &Path) -> String {
+    let dir = data_dir.canonicalize().unwrap_or_else(|_| data_dir.to_path_buf());
+    format!("{LOCAL}{}", dir.join("node.sock").display())
+}
+
+/// Whether only this machine can connect to an address.
+fn is_loopback(addr: &str) -> bool {
     let host = host(addr);
-    let is_loopback = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
-    if is_loopback || insecure {
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// Without certificates nobody is authenticated, so no other machine may connect.
+fn check_insecure_address(addr: &str) -> Result<()> {
+    if is_loopback(addr) {
         return Ok(());
     }
-    Err(Error::fatal(format!("refusing to listen on {addr}: other machines could reach it and nobody is authenticated yet"))
-        .hint("Listen on 127.0.0.1, or pass --insecure if the network is trusted."))
+    Err(Error::fatal(format!(
+        "refusing to listen on {addr} with --insecure: other machines could reach it, and nobody is authenticated"
+    ))
+    .hint("Listen on 127.0.0.1, or start without --insecure."))
+}
+
+/// The port for clients does not ask who they are yet.
+fn check_sql_address(addr: &str) -> Result<()> {
+    if is_loopback(addr) || first_login::CLIENTS_ARE_AUTHENTICATED {
+        return Ok(());
+    }
+    Err(Error::fatal(format!("refusing to listen for clients on {addr}: clients are not authenticated yet"))
+        .hint("Listen on 127.0.0.1 with --sql-listen."))
+}
+
+/// A node of a secure cluster is not started without its certificates.
+fn check_was_insecure(data_dir: &Path) -> Result<()> {
+    let certs = certs_dir(data_dir);
+    match certs.join("node.crt").exists() {
+        false => Ok(()),
+        true => Err(Error::fatal(format!("{} is the directory of a secure node", data_dir.display()))
+            .detail(format!("Its certificates are in {}.", certs.display()))
+            .hint("Start it without --insecure.")),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{check_address, check_told_address, is_unspecified};
+    use super::{check_insecure_address, check_sql_address, check_told_address, is_unspecified};
 
     #[test]
-    fn addresses_beyond_this_machine_need_the_flag() {
+    fn nobody_else_reaches_what_is_not_secure() {
         for addr in ["127.0.0.1:1", "localhost:0", "[::1]:5", "127.8.9.1:7"] {
-            assert!(check_address(addr, false).is_ok(), "{addr}");
+            assert!(check_insecure_address(addr).is_ok() && check_sql_address(addr).is_ok(), "{addr}");
         }
         for addr in ["0.0.0.0:1", "10.1.2.3:4", "example.org:5", "[::]:5", ":5432"] {
-            assert!(check_address(addr, false).is_err(), "{addr}");
-            assert!(check_address(addr, true).is_ok(), "{addr}");
+            assert!(check_insecure_address(addr).is_err() && check_sql_address(addr).is_err(), "{addr}");
         }
     }
 

@@ -4,6 +4,7 @@
 //! * [`machine`]: the runtime of `base` on this machine: tokio's sockets, a data directory held by
 //!   one process, the operating system's clock and randomness.
 //! * [`assembly`]: a node and its SQL server, started and stopped together.
+//! * [`first_login`]: the password of `root` that a new cluster begins with.
 //! * `open_files`: how many files the process may have open, and how many of those clients take.
 //! * [`threads`]: what clients' sessions run on.
 //! * [`pgwire`]: PostgreSQL's frontend/backend protocol over any stream, for sessions over any
@@ -13,12 +14,13 @@
 
 mod alarms;
 pub mod assembly;
+pub mod first_login;
 pub mod machine;
 mod open_files;
 pub mod pgwire;
 pub mod threads;
 
-pub use assembly::{Memory, Server, ServerConfig};
+pub use assembly::{Memory, Server, ServerConfig, certs_dir, local_addr, sql_addr_in};
 pub use machine::MachineRuntime;
 pub use meridian_node as node;
 pub use threads::{ProtocolThread, SessionThreads, background_workers};

@@ -13,16 +13,17 @@ use crate::alarms::Alarms;
 use crate::threads::{ProtocolThread, raise_priority};
 use meridian_base::SteadyClock;
 use meridian_base::runtime::{BoxFuture, Disk, DiskFile, Listener, Runtime, Space, Stream};
+use meridian_node::security::LOCAL;
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, FileTypeExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::runtime::Handle;
 
 /// The name of the lock file in a data directory.
@@ -70,6 +71,19 @@ impl MachineRuntime {
         let addr = addr.to_string();
         let bound = self.protocol.spawn(async move { TcpListener::bind(addr).await }).await.map_err(io::Error::other)?;
         Ok(MachineListener { listener: bound? })
+    }
+    /// Listens for this user's processes, and root's, on this machine. The socket replaces one that
+    /// an earlier process has left: the data directory is this one's.
+    async fn listen_locally(&self, path: &Path) -> io::Result<LocalListener> {
+        match fs::symlink_metadata(path) {
+            Ok(found) if found.file_type().is_socket() => fs::remove_file(path)?,
+            Ok(_) => return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{} is no socket", path.display()))),
+            Err(_) => {}
+        }
+        let bound = path.to_path_buf();
+        let listener = self.protocol.spawn(async move { UnixListener::bind(bound) }).await.map_err(io::Error::other)??;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+        Ok(LocalListener { listener, path: path.to_path_buf() })
     }
     /// The data directory.
     pub fn data_dir(&self) -> &Path {
@@ -143,7 +157,10 @@ impl Runtime for MachineRuntime {
     }
     fn listen<'a>(&'a self, addr: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Listener>>> {
         Box::pin(async move {
-            let listener: Box<dyn Listener> = Box::new(self.listen_for_clients(addr).await?);
+            let listener: Box<dyn Listener> = match addr.strip_prefix(LOCAL) {
+                Some(path) => Box::new(self.listen_locally(Path::new(path)).await?),
+                None => Box::new(self.listen_for_clients(addr).await?),
+            };
             Ok(listener)
         })
     }
@@ -151,6 +168,12 @@ impl Runtime for MachineRuntime {
     fn connect<'a>(&'a self, addr: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
         Box::pin(async move {
             // Whoever needs the connection first may run on a scheduler that ends before it.
+            if let Some(path) = addr.strip_prefix(LOCAL) {
+                let path = path.to_string();
+                let stream = self.protocol.spawn(async move { UnixStream::connect(path).await }).await;
+                let stream: Box<dyn Stream> = Box::new(stream.map_err(io::Error::other)??);
+                return Ok(stream);
+            }
             let addr = addr.to_string();
             let stream = self.protocol.spawn(async move { TcpStream::connect(addr).await }).await.map_err(io::Error::other)??;
             prepare(&stream)?;
@@ -229,6 +252,35 @@ impl Listener for MachineListener {
     }
     fn local_addr(&self) -> io::Result<String> {
         Ok(self.listener.local_addr()?.to_string())
+    }
+}
+
+/// A listening socket of this machine.
+struct LocalListener {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl Listener for LocalListener {
+    fn accept(&mut self) -> BoxFuture<'_, io::Result<(Box<dyn Stream>, String)>> {
+        Box::pin(async {
+            loop {
+                let (stream, _) = self.listener.accept().await?;
+                // SAFETY: it reads a number of this process.
+                let own = unsafe { libc::geteuid() };
+                match stream.peer_cred() {
+                    Ok(peer) if peer.uid() == own || peer.uid() == 0 => {
+                        let stream: Box<dyn Stream> = Box::new(stream);
+                        return Ok((stream, format!("{LOCAL}uid={}", peer.uid())));
+                    }
+                    Ok(peer) => tracing::warn!("refused user {} at {}", peer.uid(), self.path.display()),
+                    Err(e) => tracing::warn!("refused somebody at {}: {e}", self.path.display()),
+                }
+            }
+        })
+    }
+    fn local_addr(&self) -> io::Result<String> {
+        Ok(format!("{LOCAL}{}", self.path.display()))
     }
 }
 

@@ -2,11 +2,12 @@
 //! distances.
 
 use super::distance::Distances;
+use meridian_pki::join::{TOKEN_LIFE_SECS, Token};
 use meridian_server::node::base::limits::{GC_TTL_DEFAULT, MAX_OFFSET_DEFAULT};
 use meridian_server::node::base::{Error, Result};
-use meridian_server::node::{Node, Place};
+use meridian_server::node::{Node, Place, Security};
 use meridian_server::pgwire::ServerOptions;
-use meridian_server::{Memory, ProtocolThread, Server, ServerConfig, SessionThreads};
+use meridian_server::{Memory, ProtocolThread, Server, ServerConfig, SessionThreads, certs_dir, first_login};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -100,20 +101,23 @@ fn seat_of(value: &Value) -> Option<Seat> {
 pub struct Cluster {
     servers: Vec<(Place, Server)>,
     max_offset: Duration,
+    /// Whether the nodes of a new cluster have certificates; those of an old one go on as they were.
+    is_secure: bool,
     /// What the sessions and the protocols of all nodes run on, from the start on.
     threads: Option<(SessionThreads, ProtocolThread)>,
 }
 
 impl Default for Cluster {
     fn default() -> Cluster {
-        Cluster::new(MAX_OFFSET_DEFAULT)
+        Cluster { is_secure: true, ..Cluster::new(MAX_OFFSET_DEFAULT) }
     }
 }
 
 impl Cluster {
-    /// None yet. `max_offset`: by how much they assume their clocks to differ at most.
+    /// None yet, and without certificates. `max_offset`: by how much they assume their clocks to
+    /// differ at most.
     pub fn new(max_offset: Duration) -> Cluster {
-        Cluster { servers: Vec::new(), max_offset, threads: None }
+        Cluster { servers: Vec::new(), max_offset, is_secure: false, threads: None }
     }
 
     /// Starts every node. The first one founds the cluster; the others join it together, those of
@@ -143,7 +147,11 @@ impl Cluster {
             Some(threads) => threads.clone(),
             None => self.threads.insert((SessionThreads::start()?, ProtocolThread::start()?)).clone(),
         };
-        let starts = seats.iter().map(|seat| {
+        let mut securities = Vec::new();
+        for seat in seats {
+            securities.push(self.security(&node_dir(dir, &seat.place), !join.is_empty()).await?);
+        }
+        let starts = seats.iter().zip(securities).map(|(seat, security)| {
             let config = ServerConfig {
                 place: seat.place.clone(),
                 data_dir: node_dir(dir, &seat.place),
@@ -153,7 +161,7 @@ impl Cluster {
                 sql_advertise: None,
                 join: join.to_vec(),
                 founding_pause: Duration::ZERO,
-                insecure: false,
+                security,
                 links: Some(distances.links()),
                 max_offset: self.max_offset,
                 gc_ttl: GC_TTL_DEFAULT,
@@ -175,6 +183,29 @@ impl Cluster {
             }
         }
         failure.map_or(Ok(()), Err)
+    }
+
+    /// What a node is started with: a new one that joins has a token of a node that runs.
+    async fn security(&self, data_dir: &Path, joins: bool) -> Result<Option<Security>> {
+        let is_old = data_dir.exists();
+        if !self.is_secure || (is_old && !certs_dir(data_dir).exists()) {
+            return Ok(None);
+        }
+        let mut security = Security::new(certs_dir(data_dir));
+        if joins && !is_old {
+            let text = self.servers[0].1.node().create_token(TOKEN_LIFE_SECS).await?;
+            security.token = Some(Token::parse(&text).map_err(|e| Error::internal(e.to_string()))?);
+        }
+        Ok(Some(security))
+    }
+
+    /// The password of `root` and the authorities to verify the nodes by, if there are any.
+    pub fn login(&self, dir: &Path) -> Result<(Option<String>, Option<PathBuf>)> {
+        let Some((founder, _)) = self.servers.first().filter(|_| self.is_secure) else { return Ok((None, None)) };
+        let dirs: Vec<PathBuf> = self.servers.iter().map(|(place, _)| node_dir(dir, place)).collect();
+        let passwords = dirs.iter().map(|dir| first_login::read(dir)).collect::<Result<Vec<_>>>()?;
+        let authorities = certs_dir(&node_dir(dir, founder)).join("ca.crt");
+        Ok((passwords.into_iter().flatten().next(), authorities.canonicalize().ok()))
     }
 
     /// Where clients of each region connect.

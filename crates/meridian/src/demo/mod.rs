@@ -20,6 +20,7 @@ use crate::shell::target::Target;
 use crate::shell::{Extra, Shell};
 use crate::start;
 use crate::traffic::Traffic;
+use crate::url::url;
 use clap::Args as ClapArgs;
 pub use cluster::{Cluster, Layout};
 pub use distance::{Distances, REGIONS_DEFAULT, duration};
@@ -150,6 +151,8 @@ enum Manner {
 }
 
 struct Demo {
+    /// With what its clients log in.
+    login: Login,
     args: Args,
     manner: Manner,
     is_typing: Arc<AtomicBool>,
@@ -168,7 +171,8 @@ impl Demo {
             true if args.work_for.is_some() => Manner::Table,
             true => Manner::Shell,
         };
-        Demo { args, manner, is_typing: Arc::default(), began: Instant::now(), traffic: None, workload: None, shares: None }
+        let (is_typing, began) = (Arc::default(), Instant::now());
+        Demo { login: (None, None), args, manner, is_typing, began, traffic: None, workload: None, shares: None }
     }
 
     /// What the demonstration itself has to say. A script's standard output holds its results and
@@ -207,6 +211,7 @@ impl Demo {
         cluster.start(layout, &distances, dir).await?;
         self.tell(&format!("{}  {} nodes serve, data in {}\n", self.since_start(), cluster.len(), dir.display()));
 
+        self.login = cluster.login(dir)?;
         let addrs = cluster.sql_addrs(&regions);
         let database = match (self.args.no_workload, self.args.quota) {
             (true, _) => "defaultdb",
@@ -251,7 +256,7 @@ impl Demo {
         if self.args.quota {
             self.shares = Some(quota::Shares::watch(addrs));
         }
-        self.tell(&urls(addrs, database));
+        self.tell(&urls(addrs, database, &self.login));
         let deadline = self.args.work_for.map(|time| Instant::now() + time);
         match self.manner {
             Manner::Table => self.watch(deadline).await?,
@@ -364,7 +369,8 @@ impl Demo {
 
     /// A shell on one node, while the clients go on. Its exit status.
     async fn shell(&mut self, addr: &str, database: &str) -> Result<u8> {
-        let target = Target::parse(&format!("postgresql://root@{addr}/{database}"))?;
+        let (password, authorities) = &self.login;
+        let target = Target::parse(&url(addr, database, password.as_deref(), authorities.as_deref()))?;
         let extras = self.traffic.iter().map(|(_, traffic)| {
             let (live, shares) = (traffic.live(), self.shares.clone());
             let table = move || live.lock().table() + &shares.as_ref().map_or(String::new(), quota::Shares::text);
@@ -414,10 +420,13 @@ fn erase(lines: usize) -> String {
     if lines == 0 { String::new() } else { format!("\x1b[{lines}A\x1b[J") }
 }
 
-fn urls(addrs: &[(String, Vec<String>)], database: &str) -> String {
+/// The password of root, and the authorities to verify nodes by.
+type Login = (Option<String>, Option<PathBuf>);
+
+fn urls(addrs: &[(String, Vec<String>)], database: &str, (password, authorities): &Login) -> String {
     let mut out = String::from("\nConnect with any PostgreSQL client:\n");
     for (region, nodes) in addrs {
-        let urls = nodes.iter().map(|addr| format!("postgresql://root@{addr}/{database}"));
+        let urls = nodes.iter().map(|addr| url(addr, database, password.as_deref(), authorities.as_deref()));
         out += &format!("  {region}\n{}", urls.map(|url| format!("    {url}\n")).collect::<String>());
     }
     out + "\n"

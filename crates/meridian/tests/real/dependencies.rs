@@ -25,12 +25,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("placement", &["base"]),
     ("pod", &["base", "store", "region"]),
     ("sql", &["base", "forecast", "placement", "regex"]),
-    ("node", &["base", "store", "raft", "region", "commit", "escrow", "forecast", "placement", "pod", "sql"]),
-    ("server", &["base", "sql", "node"]),
+    ("node", &["base", "store", "raft", "region", "commit", "escrow", "forecast", "pki", "placement", "pod", "sql"]),
+    ("server", &["base", "pki", "sql", "node"]),
     ("workload", &["base"]),
     // `base`, because it implements the runtime.
     ("sim", &["base", "node", "workload"]),
-    ("meridian", &["server", "sim", "workload"]),
+    ("meridian", &["pki", "server", "sim", "workload"]),
 ];
 
 /// What only tests may use: a protocol's model runs the real engine, not an imitation of it.

@@ -3,6 +3,7 @@
 use crate::client::PgClient;
 use crate::cluster::{command, id, lose, settled, specs, sql, start_all, state, status, try_sql, until};
 use crate::process::{Node, Spec};
+use crate::secure::{joiner, secure_specs, token};
 use std::time::Duration;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -178,26 +179,24 @@ async fn nodes_that_all_move_find_each_other() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_are_reached_where_they_say() {
     let dir = tempfile::tempdir().expect("a directory");
-    let reached = specs(dir.path(), 2);
-    let everywhere = |addr: &str| addr.replace("127.0.0.1", "0.0.0.0");
-    let listening: Vec<Spec> = reached
-        .iter()
-        .map(|spec| Spec {
-            listen: everywhere(&spec.listen),
-            sql_listen: everywhere(&spec.sql_listen),
-            options: ["--insecure", "--advertise", &spec.listen, "--sql-advertise", &spec.sql_listen].map(String::from).into(),
-            ..spec.clone()
-        })
-        .collect();
-    let silent = Spec { options: vec!["--insecure".into()], ..listening[0].clone() };
+    let reached = secure_specs(dir.path(), 2);
+    let listening = |spec: &Spec| Spec { listen: spec.listen.replace("127.0.0.1", "0.0.0.0"), ..spec.clone() };
+    let told = |spec: Spec, at: &Spec| {
+        let told = ["--advertise", &at.listen, "--sql-advertise", &at.sql_listen].map(String::from);
+        Spec { options: spec.options.into_iter().chain(told).collect(), ..spec }
+    };
+    let silent = Spec { join: vec![reached[1].listen.clone()], ..listening(&reached[0]) };
     let said = silent.refused().await;
     assert!(said.contains("--advertise"), "{said}");
 
-    let nodes = start_all(&listening).await;
+    let first = told(listening(&reached[0]), &reached[0]).start().await;
+    let joins = joiner(&listening(&reached[1]), &first.addr, &token(&reached[0], "token", 600));
+    let nodes = [first, told(joins, &reached[1]).start().await];
     for (node, spec) in nodes.iter().zip(&reached) {
         assert_eq!((&node.addr, &node.sql_addr), (&spec.listen, &spec.sql_listen), "it says where it is reached");
     }
-    let known = status(&nodes[0]).concat().join(" ");
+    let listed = command(&["node", "status", "--data-dir", reached[0].dir.to_str().expect("in UTF-8")]);
+    let known = String::from_utf8_lossy(&listed.stdout).into_owned();
     assert!(!known.contains("0.0.0.0") && reached.iter().all(|spec| known.contains(&spec.listen)), "{known}");
     sql(&nodes[0], "CREATE TABLE IF NOT EXISTS t (k INT8 PRIMARY KEY, v INT8)").await;
     sql(&nodes[0], "INSERT INTO t VALUES (1, 7) ON CONFLICT (k) DO NOTHING").await;

@@ -30,8 +30,13 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// A node by itself, on ports that the system picks.
+    /// A node by itself, on ports that the system picks, without certificates.
     pub fn alone(dir: &Path) -> Spec {
+        Spec { options: vec!["--insecure".into()], ..Spec::secure(dir) }
+    }
+
+    /// The same with certificates.
+    pub fn secure(dir: &Path) -> Spec {
         Spec {
             dir: dir.to_path_buf(),
             locality: "region=eu,zone=a".into(),

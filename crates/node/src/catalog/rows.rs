@@ -10,6 +10,7 @@
 //! | 4 | group id | `region::Granted`: the schema lease |
 //! | 5 | version | the id of the step that made it, of the newest [`STEPS_KEPT`] versions |
 //! | 6 | token of a new node | the node's id, kept for ever: a node that asks twice gets the same one |
+//! | 7 | id of a join token | `pki::join::StoredToken`, until a day after its end |
 
 use crate::transport::wire::NodeRecord;
 use meridian_base::key::encode;
@@ -17,6 +18,7 @@ use meridian_base::version::{ClusterVersion, Versions};
 use meridian_base::{
     ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, NodeId, Result, SchemaVersion, Timestamp, TxnId, Write, envelope,
 };
+use meridian_pki::join::TokenId;
 use meridian_sql::catalog::{Catalog, CatalogChange, Descriptor};
 use meridian_store::{GroupStore, ScanLimits};
 use serde::{Deserialize, Serialize};
@@ -30,6 +32,7 @@ const STEPS: u32 = 5;
 /// ([`crate::gateway::env`]), were each to take no longer than one write to a log.
 pub(crate) const STEPS_KEPT: u64 = 10_000;
 const TOKENS: u32 = 6;
+const JOIN_TOKENS: u32 = 7;
 
 /// The catalog's own row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +83,17 @@ pub(crate) fn token_key(token: u128) -> Key {
     encode::index(&mut key, TOKENS);
     key.extend_from_slice(&token.to_be_bytes());
     key.into()
+}
+
+pub(crate) fn join_token_key(id: TokenId) -> Key {
+    let mut key = Vec::new();
+    encode::index(&mut key, JOIN_TOKENS);
+    key.extend_from_slice(&id.0);
+    key.into()
+}
+
+pub(crate) fn join_token_range() -> KeyRange {
+    KeyRange::prefix(&JOIN_TOKENS.to_be_bytes())
 }
 
 pub(crate) fn lease_key(id: GroupId) -> Key {
@@ -195,6 +209,7 @@ mod tests {
         fixtures.value::<NodeRow>("node");
         fixtures.value::<TxnId>("step");
         fixtures.value::<NodeId>("token");
+        fixtures.value::<meridian_pki::join::StoredToken>("join token");
         fixtures.finish();
     }
 

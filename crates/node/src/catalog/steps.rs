@@ -2,22 +2,23 @@
 //! this node.
 
 use crate::catalog::rows::NodeRow;
-use crate::transport::wire::{Changed, Slice, Standing, StepWait};
+use crate::transport::wire::{Changed, Redemption, Slice, Standing, StepWait};
 use meridian_base::{Error, GroupId, NodeId, Result, SchemaVersion, Timestamp, TxnId};
+use meridian_pki::join::{Refusal, StoredToken, TokenId};
 use meridian_sql::catalog::CatalogChange;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
 /// Where calls for the coordinator wait, while there is one here; and what it waits for itself.
 pub(crate) struct Inbox {
-    calls: Mutex<Result<mpsc::Sender<Job>, Refusal>>,
+    calls: Mutex<std::result::Result<mpsc::Sender<Job>, Elsewhere>>,
     waits: Mutex<Option<StepWait>>,
 }
 
 /// What callers are told where there is no coordinator.
-pub(crate) type Refusal = Box<dyn Fn() -> Error + Send>;
+pub(crate) type Elsewhere = Box<dyn Fn() -> Error + Send>;
 
-pub(crate) fn elsewhere() -> Refusal {
+pub(crate) fn elsewhere() -> Elsewhere {
     Box::new(|| Error::not_primary(GroupId::CATALOG))
 }
 
@@ -56,6 +57,20 @@ pub(crate) enum Job {
         standing: Standing,
         reply: oneshot::Sender<Result<()>>,
     },
+    /// A join token that a node has made.
+    KeepToken {
+        token: StoredToken,
+        reply: oneshot::Sender<Result<()>>,
+    },
+    FindToken {
+        token: TokenId,
+        reply: oneshot::Sender<Result<Option<StoredToken>>>,
+    },
+    /// Somebody with a token becomes a node.
+    Redeem {
+        redemption: Box<Redemption>,
+        reply: oneshot::Sender<Result<std::result::Result<NodeId, Refusal>>>,
+    },
     Answered {
         group: GroupId,
         seq: u64,
@@ -89,7 +104,7 @@ impl Inbox {
     }
 
     /// From now on callers are told this.
-    pub(crate) fn refuse(&self, refusal: Refusal) {
+    pub(crate) fn refuse(&self, refusal: Elsewhere) {
         *self.calls.lock() = Err(refusal);
     }
 

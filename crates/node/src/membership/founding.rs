@@ -400,7 +400,7 @@ fn claimed(claim: &Claim) -> String {
     )
 }
 
-fn claimed_alone(claim: &Claim) -> Error {
+pub(crate) fn claimed_alone(claim: &Claim) -> Error {
     Error::fatal("the data directory is empty, and a cluster counts on this address")
         .detail(claimed(claim))
         .hint(format!("Start with --join {}, or listen somewhere else to found a cluster of its own.", claim.addr))

@@ -6,6 +6,7 @@ use crate::local::room::Left;
 use crate::transport::rpc::{Place, Rpc};
 use crate::transport::wire::{Passed, Request, Response, Silence};
 use meridian_base::{Error, GroupId, NodeId, Result, Timestamp};
+use meridian_pki::seal::Seal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -150,7 +151,14 @@ impl Peers {
     }
 
     /// Passes a request on to a node that its sender does not reach.
-    pub(crate) async fn relay(&self, from: NodeId, to: NodeId, patience: Duration, request: Passed) -> Result<Response> {
+    pub(crate) async fn relay(
+        &self,
+        from: NodeId,
+        to: NodeId,
+        patience: Duration,
+        request: Passed,
+        seal: Option<Seal>,
+    ) -> Result<Response> {
         if from == NodeId(0) {
             return Err(Error::unavailable("only members' requests are passed on"));
         }
@@ -158,6 +166,6 @@ impl Peers {
             return Err(Error::unavailable("too many requests are being passed on"));
         };
         // Directly: two nodes that take each other for the way would pass it to and fro.
-        self.rpc.call_directly(to, Request::Relayed { from, request }, patience.min(RELAYED_FOR_MAX)).await
+        self.rpc.call_directly(to, Request::Relayed { from, request, seal }, patience.min(RELAYED_FOR_MAX)).await
     }
 }

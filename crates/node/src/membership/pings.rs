@@ -5,6 +5,7 @@
 use crate::local::room::Left;
 use crate::membership::clocks;
 use crate::membership::peers::{LIVENESS_TIMEOUT, PeerState};
+use crate::membership::revoking;
 use crate::membership::shared::Shared;
 use crate::transport::wire::{NodeRecord, Ping, Request, Response, Standing};
 use meridian_base::{Error, GroupId, NodeId, SchemaVersion, Timestamp};
@@ -19,9 +20,11 @@ pub(crate) const PING_TIMEOUT: Duration = Duration::from_secs(2);
 const PING_REFUSED: Duration = Duration::from_secs(1);
 
 /// A node that was decommissioned has nothing to do in the cluster any more.
-fn stop_if_decommissioned(shared: &Shared, node: &NodeRecord) {
-    if node.standing == Standing::Decommissioned {
-        let e = Error::fatal(format!("this node ({}) was decommissioned: it is no member of the cluster any more", node.id))
+fn stop_if_decommissioned(shared: &Shared) {
+    let is_out = |n: &NodeRecord| n.id == shared.me() && n.standing == Standing::Decommissioned;
+    if shared.catalog.nodes().iter().any(is_out) || revoking::is_told_revoked(shared) {
+        let me = shared.me();
+        let e = Error::fatal(format!("this node ({me}) was decommissioned: it is no member of the cluster any more"))
             .hint("To add it again, start it with an empty data directory.");
         shared.fail(e);
     }
@@ -32,6 +35,7 @@ fn stop_if_decommissioned(shared: &Shared, node: &NodeRecord) {
 /// whose clock is wrong is told so by their answers alone, and its catalog may be waiting for that.
 pub(crate) async fn ping_loop(shared: Arc<Shared>) {
     loop {
+        stop_if_decommissioned(&shared);
         let listed = shared.catalog.nodes();
         for node in shared.rpc.known().into_iter().filter(|known| listed.iter().all(|node| node.id != *known)) {
             let shared = shared.clone();
@@ -39,7 +43,6 @@ pub(crate) async fn ping_loop(shared: Arc<Shared>) {
         }
         for node in listed {
             if node.id == shared.me() {
-                stop_if_decommissioned(&shared, &node);
                 continue;
             }
             if node.standing == Standing::Decommissioned {

@@ -116,6 +116,10 @@ async fn announce_through(shared: &Arc<Shared>, record: &NodeRecord) -> Result<(
         let versions = shared.rpc.versions();
         let ask = Request::Join { node, token: 0, addr: own, sql_addr, region, zone, is_passed_on: false, versions };
         match shared.rpc.call_addr(&addr, ask, JOIN_CALL).await {
+            // In a secure cluster nobody says it in this node's name: the answer is who is there.
+            Ok(Response::Joined(joined)) if shared.certificates.is_some() => {
+                joined.nodes.iter().filter(|n| n.id != shared.me()).for_each(|n| shared.rpc.learn(n));
+            }
             Ok(Response::Joined(_)) => return Ok(()),
             Ok(_) => {}
             Err(e) if is_final(&e) => return Err(e),
@@ -166,7 +170,7 @@ impl Ask for Registration {
 /// An address that a node of the cluster has and answers at is nobody else's: whoever says that it
 /// is there listens in another network, or on its own machine only. A node that does not answer at
 /// its address any more has lost it.
-async fn refuse_taken_address(shared: &Arc<Shared>, record: &NodeRecord) -> Result<()> {
+pub(crate) async fn refuse_taken_address(shared: &Arc<Shared>, record: &NodeRecord) -> Result<()> {
     for other in shared.catalog.nodes().into_iter().filter(|n| n.id != record.id && n.addr == record.addr) {
         let has_it = !matches!(other.standing, Standing::Decommissioned | Standing::Lost);
         let answers_there = match other.id == shared.me() {

@@ -4,6 +4,7 @@
 use crate::catalog::CatalogCache;
 use crate::catalog::steps::Inbox;
 use crate::local::lifecycle::Lifecycle;
+use crate::membership::certificates::Certificates;
 use crate::membership::directory::Directory;
 use crate::membership::freshness::Freshness;
 use crate::membership::identity::Identity;
@@ -35,6 +36,8 @@ pub(crate) struct Shared {
     pub(crate) steps: Inbox,
     /// What its files say.
     pub(crate) directory: Directory,
+    /// What it shows others, and how it knows them; `None`: nothing (`--insecure`).
+    pub(crate) certificates: Option<Certificates>,
     /// The last to be dropped: the data directory is let go when the store is closed.
     pub(crate) runtime: Arc<dyn Runtime>,
 }
@@ -46,6 +49,7 @@ impl Shared {
         groups: Arc<Groups>,
         peers: Peers,
         directory: Directory,
+        certificates: Option<Certificates>,
     ) -> Arc<Shared> {
         let common = &groups.common;
         Arc::new(Shared {
@@ -60,6 +64,7 @@ impl Shared {
             clocks: Default::default(),
             steps: Default::default(),
             directory,
+            certificates,
         })
     }
 

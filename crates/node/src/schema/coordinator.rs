@@ -32,21 +32,23 @@
 //! late, ends the term of this one.
 
 use crate::catalog::rows::{
-    Meta, NodeRow, change_rows, lease_group, lease_key, lease_range, meta_key, newest_readable, node_key, read_row, row,
-    scan_all, step_of, stored_meta, token_key,
+    Meta, NodeRow, change_rows, join_token_key, join_token_range, lease_group, lease_key, lease_range, meta_key, newest_readable,
+    node_key, read_row, row, scan_all, step_of, stored_meta, token_key,
 };
 use crate::catalog::steps::{Job, Reply, StepCall, elsewhere};
 use crate::gateway::Gateway;
 use crate::gateway::txn::{Counted, vote_on};
 use crate::membership::ask::Ask;
+use crate::membership::certificates::now;
 use crate::membership::freshness::CONFIRMED_FOR;
+use crate::membership::joining::NEW;
 use crate::membership::placement;
 use crate::membership::shared::Shared;
 use crate::replica::Replica;
 use crate::replica::errors::behind_error;
 use crate::replica::errors::conflict_error;
 use crate::schema::turns::Turns;
-use crate::transport::wire::{Changed, NodeRecord, Request, Response, Slice, Standing, StepWait};
+use crate::transport::wire::{Changed, NodeRecord, Redemption, Request, Response, Slice, Standing, StepWait};
 use meridian_base::record::SchemaGrant;
 use meridian_base::version::refused_version;
 use meridian_base::{
@@ -54,6 +56,7 @@ use meridian_base::{
     SchemaUse, SchemaVersion, Target, Timestamp, TxnId, Write, limits,
 };
 use meridian_commit::Verdict;
+use meridian_pki::join::{Refusal, StoredToken, TokenId};
 use meridian_region::{Action, Delays, Granted, PlantedBug, SchemaLeases};
 use meridian_sql::catalog::{CatalogChange, Descriptor};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -81,6 +84,10 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(3);
 const SEND_PATIENCE: Duration = Duration::from_millis(100);
 /// Before a write to the catalog whose outcome has not come is asked about again.
 const COMMIT_AGAIN: Duration = Duration::from_millis(10);
+/// Join tokens that are kept at once.
+const TOKENS_MAX: usize = 1_000;
+/// A token that has ended is kept so long: whoever has lost the answer asks again.
+const TOKEN_KEPT_SECS: u64 = 86_400;
 const DECISION_POLL: Duration = Duration::from_millis(1);
 /// Copies of one step that wait for its answer: a gateway sends the next one when it has given the
 /// last one up.
@@ -272,6 +279,17 @@ impl Coordinator {
             Job::Register { row, token, reply } => {
                 let registered = self.register(row, token).await;
                 let _ = reply.send(registered);
+            }
+            Job::KeepToken { token, reply } => {
+                let kept = self.keep_token(token).await;
+                let _ = reply.send(kept);
+            }
+            Job::FindToken { token, reply } => {
+                let _ = reply.send(stored_token(&self.replica, token));
+            }
+            Job::Redeem { redemption, reply } => {
+                let redeemed = self.redeem(*redemption).await;
+                let _ = reply.send(redeemed);
             }
             Job::Stand { node, standing, reply } => {
                 let done = self.stand(node, standing).await;
@@ -657,11 +675,11 @@ impl Coordinator {
     /// An identity goes with a directory, and never with an address: whoever has an empty directory
     /// has forgotten what the node that was there before had promised. A new node is known by its
     /// token.
-    async fn register(&mut self, row_of: NodeRow, token: u128) -> Result<NodeId> {
-        let NodeRow { mut record, versions } = row_of;
-        let nodes = self.shared.catalog.nodes();
+    async fn register(&mut self, mut row_of: NodeRow, token: u128) -> Result<NodeId> {
+        let record = &mut row_of.record;
         let mut meta = self.meta.clone();
         let mut writes = Vec::new();
+        let is_known = self.shared.catalog.nodes().iter().any(|n| n.id == record.id);
         if record.id == NodeId(0) {
             match self.given(token)? {
                 // It asks again, since the answer was lost.
@@ -672,14 +690,26 @@ impl Coordinator {
                     writes.push(row(token_key(token), &record.id)?);
                 }
             }
+        } else if token == NEW && !is_known {
+            // The operator has given it a certificate, and so an id.
+            meta.next_node = meta.next_node.max(record.id.0.saturating_add(1));
+            return self.take_in(row_of, meta, writes, true).await;
         }
+        let is_new = !writes.is_empty();
+        self.take_in(row_of, meta, writes, is_new).await
+    }
+
+    /// Writes down where a node is.
+    async fn take_in(&mut self, row_of: NodeRow, meta: Meta, mut writes: Vec<Write>, is_new: bool) -> Result<NodeId> {
+        let NodeRow { mut record, versions } = row_of;
+        let nodes = self.shared.catalog.nodes();
         let known = nodes.iter().find(|n| n.id == record.id);
         record.standing = match known.map(|n| n.standing) {
             Some(Standing::Decommissioned) => return Err(decommissioned(record.id)),
             // A node that is started again takes part.
             Some(Standing::Active | Standing::Draining | Standing::Lost) => Standing::Active,
             Some(Standing::Decommissioning) => Standing::Decommissioning,
-            None if writes.is_empty() => {
+            None if !is_new => {
                 return Err(Error::fatal(format!("node {} is not known in this cluster", record.id))
                     .hint("Start it with an empty data directory to add it as a new node."));
             }
@@ -709,6 +739,42 @@ impl Coordinator {
             self.write_nodes(meta, writes).await?;
         }
         Ok(record.id)
+    }
+
+    /// Keeps a token. What has ended long ago is forgotten.
+    async fn keep_token(&mut self, token: StoredToken) -> Result<()> {
+        let (mut writes, now) = (vec![row(join_token_key(token.id), &token)?], now(&self.shared.runtime));
+        let mut kept = 0;
+        for (key, bytes) in scan_all(&self.replica.store, &join_token_range(), newest_readable(&self.replica.store))? {
+            let old: StoredToken = read_row(&bytes)?;
+            match old.expires.plus(TOKEN_KEPT_SECS) < now {
+                true => writes.push(Write { key, value: None, columns: ColumnMask::ALL }),
+                false => kept += 1,
+            }
+        }
+        if kept >= TOKENS_MAX {
+            return Err(Error::sql("53400", format!("there are {kept} join tokens, and may be no more")));
+        }
+        self.write_nodes(self.meta.clone(), writes).await
+    }
+
+    /// Makes a node of whoever has shown a token, and marks the token as used, in one step.
+    async fn redeem(&mut self, redemption: Redemption) -> Result<std::result::Result<NodeId, Refusal>> {
+        let Redemption { token, key, mut record, versions } = redemption;
+        let bugs = self.shared.certificates.as_ref().map_or(Default::default(), |c| c.keys.bugs);
+        let Some(mut stored) = stored_token(&self.replica, token)? else { return Ok(Err(Refusal::Unknown(token))) };
+        let mut meta = self.meta.clone();
+        record.id = match stored.redeem(&key, NodeId(meta.next_node), now(&self.shared.runtime), bugs) {
+            Ok(node) => node,
+            Err(why) => return Ok(Err(why)),
+        };
+        let is_new = record.id.0 == meta.next_node;
+        let mut writes = Vec::new();
+        if is_new {
+            meta.next_node += 1;
+            writes.push(row(join_token_key(token), &stored)?);
+        }
+        self.take_in(NodeRow { record, versions }, meta, writes, is_new).await.map(Ok)
     }
 
     /// The identity that was given for a token.
@@ -790,6 +856,12 @@ impl Coordinator {
         self.commit_takes = start.elapsed().max(self.commit_takes * 7 / 8).min(COMMIT_TAKES_MAX);
         written
     }
+}
+
+/// A join token as the catalog has it.
+fn stored_token(replica: &Replica, id: TokenId) -> Result<Option<StoredToken>> {
+    let found = replica.store.newest(join_token_key(id).as_bytes())?;
+    found.and_then(|row| row.value).map(|bytes| read_row(&bytes)).transpose()
 }
 
 /// The catalog's part of a step that commits together with a transaction.

@@ -6,22 +6,25 @@
 //! grants by number). Delays between regions are injected here, by the sender, in order, when a
 //! [`Links`] says so: the kernel has no part in it.
 
+mod serving;
+
 use crate::local::lock::RwLock;
 use crate::local::tasks::Tasks;
-use crate::transport::backlog::{Backlog, FRAME_CAPACITY, Memory, Outgoing, REQUEST_OVERHEAD};
+use crate::transport::backlog::{Backlog, FRAME_CAPACITY, Memory, Outgoing};
 use crate::transport::frames::{self, ANSWER, CALL, take_header, write_loop};
+use crate::transport::security::{Caller, Protection};
 use crate::transport::wire::{Hello, NodeRecord, PROTOCOL, Passed, Request, Response, Welcome};
 use bytes::Bytes;
-use futures::FutureExt;
 use futures::future::BoxFuture;
-use meridian_base::runtime::{Listener, Runtime, Stream};
-use meridian_base::version::{ClusterVersion, Versions, refused_version};
+use meridian_base::runtime::Runtime;
+use meridian_base::version::{ClusterVersion, Versions};
 use meridian_base::{Clock, Error, GroupId, NodeId, Result, envelope, limits};
+use meridian_pki::join::Binding;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, Semaphore, oneshot};
@@ -60,7 +63,10 @@ pub type Echoes = Arc<dyn Fn(&Request) -> Option<Duration> + Send + Sync>;
 
 /// Answers other nodes' calls.
 pub trait Handler: Send + Sync + 'static {
-    fn handle(&self, from: NodeId, request: Request) -> BoxFuture<'static, Response>;
+    fn handle(&self, from: Caller, request: Request) -> BoxFuture<'static, Response>;
+    /// Answers somebody without a certificate, at an address: [`meridian_pki::join`] has the
+    /// messages.
+    fn join(&self, addr: String, binding: Binding, ask: Vec<u8>) -> BoxFuture<'static, Vec<u8>>;
 }
 
 /// At most this many checks whether a node has moved run at once: each claim of an address makes
@@ -80,6 +86,10 @@ pub struct Rpc {
     detours: RwLock<BTreeMap<NodeId, NodeId>>,
     links: Option<Links>,
     echoes: Option<Echoes>,
+    protection: Protection,
+    /// Connections that others have opened, by number: whose, and how they are ended.
+    served: Mutex<BTreeMap<u64, (NodeId, Arc<Notify>)>>,
+    next_served: AtomicU64,
     /// The node's.
     pub(crate) tasks: Arc<Tasks>,
     /// When a refusal was last said.
@@ -181,6 +191,18 @@ impl Rpc {
         links: Option<Links>,
         echoes: Option<Echoes>,
     ) -> Arc<Rpc> {
+        Rpc::protected(runtime, clock, versions, links, echoes, Protection::None)
+    }
+
+    /// The same, with protected connections.
+    pub fn protected(
+        runtime: Arc<dyn Runtime>,
+        clock: Arc<Clock>,
+        versions: Versions,
+        links: Option<Links>,
+        echoes: Option<Echoes>,
+        protection: Protection,
+    ) -> Arc<Rpc> {
         Arc::new(Rpc {
             tasks: Arc::new(Tasks::new(&runtime)),
             runtime,
@@ -192,6 +214,9 @@ impl Rpc {
             detours: RwLock::default(),
             links,
             echoes,
+            protection,
+            served: Mutex::default(),
+            next_served: AtomicU64::new(0),
             refused: Mutex::new(None),
             claimed: Mutex::new(None),
             places: Arc::new(Semaphore::new(limits::RPC_CONNECTIONS_MAX)),
@@ -204,6 +229,24 @@ impl Rpc {
     /// Who this node is and where it listens, once it knows.
     pub fn identify(&self, cluster: u128, node: NodeId, place: Place, addr: &str) {
         *self.me.write() = Me { cluster, node, place, addr: addr.to_string() };
+    }
+
+    /// These nodes were decommissioned, and no others. Their connections end.
+    pub(crate) fn revoke(&self, nodes: BTreeSet<NodeId>) {
+        let Some(keys) = self.protection.keys() else { return };
+        if !keys.revoke(nodes) {
+            return;
+        }
+        let Some(tls) = keys.tls() else { return };
+        let is_out = |node: NodeId| !tls.still_admits(&meridian_pki::tls::Peer::Node(node));
+        for (_, ended) in self.served.lock().values().filter(|(node, _)| is_out(*node)) {
+            ended.notify_one();
+        }
+        for peer in self.peers.read().values().filter(|peer| is_out(peer.id)) {
+            if let Some(connection) = peer.connection.try_lock().ok().and_then(|mut slot| slot.take()) {
+                connection.close(&unreachable(&peer.addr(), "its node was decommissioned"));
+            }
+        }
     }
 
     /// The cluster is at this version.
@@ -281,7 +324,9 @@ impl Rpc {
     async fn call_once(self: &Arc<Self>, to: NodeId, request: Request, timeout: Duration) -> Result<Response> {
         match self.way(to) {
             Some(through) if request.may_be_relayed() => {
-                let relay = Request::Relay { to, patience: timeout, request: Passed::new(&request)? };
+                let request = Passed::new(&request)?;
+                let seal = self.protection.seal(to, request.bytes())?;
+                let relay = Request::Relay { to, patience: timeout, request, seal };
                 self.call_directly(through, relay, timeout).await
             }
             _ => self.call_directly(to, request, timeout).await,
@@ -462,7 +507,8 @@ impl Rpc {
     async fn connect(self: &Arc<Self>, addr: &str, to: NodeId) -> Result<Arc<Connection>> {
         let me = self.me.read().clone();
         let handshake = async {
-            let mut stream = self.runtime.connect(addr).await.map_err(|e| unreachable(addr, e))?;
+            let stream = self.runtime.connect(addr).await.map_err(|e| unreachable(addr, e))?;
+            let mut stream = self.protection.connect(addr, to, stream).await.map_err(|e| unreachable(addr, e))?;
             let hello = Hello {
                 protocol: PROTOCOL,
                 cluster: me.cluster,
@@ -473,8 +519,9 @@ impl Rpc {
                 addr: me.addr.clone(),
                 versions: self.versions,
             };
-            write_plain(&mut stream, &hello).await.map_err(|e| unreachable(addr, e))?;
-            let welcome: Welcome = read_plain(&mut stream).await.map_err(|e| unreachable(addr, e))?;
+            let explained = |e: io::Error| unreachable(addr, self.protection.explained(to, e));
+            write_plain(&mut stream, &hello).await.map_err(explained)?;
+            let welcome: Welcome = read_plain(&mut stream).await.map_err(explained)?;
             Ok((stream, welcome))
         };
         let (stream, welcome) =
@@ -560,168 +607,6 @@ impl Rpc {
             }
         }
     }
-
-    /// Accepts connections until the listener fails.
-    pub async fn serve(self: Arc<Self>, mut listener: Box<dyn Listener>, handler: Arc<dyn Handler>) {
-        loop {
-            match listener.accept().await {
-                Ok((stream, from)) => {
-                    let Ok(place) = self.places.clone().try_acquire_owned() else {
-                        self.say_refused(&from, &format!("there are {} connections already", limits::RPC_CONNECTIONS_MAX));
-                        continue;
-                    };
-                    let (rpc, handler) = (self.clone(), handler.clone());
-                    self.tasks.spawn_protocol(async move {
-                        let _place = place;
-                        match rpc.clone().serve_connection(stream, handler).await {
-                            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => rpc.say_refused(&from, &e),
-                            Err(e) => tracing::debug!("connection from {from} ended: {e}"),
-                            Ok(()) => {}
-                        }
-                    });
-                }
-                Err(e) => {
-                    tracing::warn!("accepting connections from other nodes failed: {e}");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                }
-            }
-        }
-    }
-
-    /// Whoever is refused tries again and again; it is said now and then.
-    fn say_refused(&self, from: &str, why: &impl std::fmt::Display) {
-        let mut said = self.refused.lock();
-        if said.is_none_or(|at| at.elapsed() >= REFUSED_INTERVAL) {
-            *said = Some(Instant::now());
-            tracing::warn!("refused a node at {from}: {why}");
-        }
-    }
-
-    async fn serve_connection(self: Arc<Self>, mut stream: Box<dyn Stream>, handler: Arc<dyn Handler>) -> io::Result<()> {
-        let greeting: Bytes = match tokio::time::timeout(CONNECT_TIMEOUT, read_body(&mut stream)).await {
-            Ok(greeting) => greeting?,
-            Err(_) => return Err(io::Error::new(io::ErrorKind::TimedOut, "no greeting")),
-        };
-        // The version comes first, whatever follows it in another one.
-        let (protocol, _) = postcard::take_from_bytes::<u32>(&greeting).map_err(io::Error::other)?;
-        if protocol != PROTOCOL {
-            let why = format!("protocol version {protocol} between nodes is not this node's ({PROTOCOL})");
-            write_plain(&mut stream, &Welcome::Refused(why.clone())).await?;
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
-        }
-        let hello: Hello = envelope::decode(&greeting).map_err(io::Error::other)?;
-        let me = self.me.read().clone();
-        if hello.cluster != 0 && me.cluster == 0 {
-            let claim = Claim { cluster: hello.cluster, by: hello.node, addr: hello.addr.clone(), as_node: hello.to };
-            *self.claimed.lock() = Some((Instant::now(), claim));
-        }
-        if let Some(why) = refuse(&hello, &me, self.versions, ClusterVersion(self.cluster_version.load(Ordering::Acquire))) {
-            write_plain(&mut stream, &Welcome::Refused(why.clone())).await?;
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
-        }
-        if hello.to != NodeId(0) && hello.to != me.node {
-            write_plain(&mut stream, &Welcome::Elsewhere(me.node)).await?;
-            return Err(io::Error::new(io::ErrorKind::NotConnected, format!("{} asks for node {} here", hello.node, hello.to)));
-        }
-        let (region, zone) = (me.place.region.clone(), me.place.zone.clone());
-        let welcome = Welcome::Accepted { node: me.node, region, zone, versions: self.versions };
-        write_plain(&mut stream, &welcome).await?;
-        if me.cluster != 0 && hello.cluster == me.cluster && self.is_elsewhere(hello.node, &hello.addr) {
-            let (rpc, node, addr) = (self.clone(), hello.node, hello.addr.clone());
-            self.tasks.spawn_protocol(async move { rpc.find(node, &addr).await });
-        }
-        let there = Place { region: hello.region, zone: hello.zone };
-        let delay = self.delay_to(&me.place, &there);
-        let (read, write) = tokio::io::split(stream);
-        let (out, outgoing, account) = self.memory.backlog();
-        self.tasks.spawn_protocol(write_loop(self.runtime.clone(), write, outgoing, account, None));
-        let mut frames = frames::Reader::new(read, &self.memory, None);
-        let answering_now = Arc::new(AtomicUsize::new(0));
-        let in_hand = self.memory.requests();
-        loop {
-            // No more questions are read from a peer that does not read its answers, or has asked
-            // too much at once.
-            out.until_room().await;
-            in_hand.until_it_fits().await;
-            // Of a machine that is gone nothing ends a connection.
-            let Ok(frame) = tokio::time::timeout(IDLE_MAX, frames.next()).await else { break };
-            let Some(mut frame) = frame? else { break };
-            let bytes = frame.len() + REQUEST_OVERHEAD;
-            let (kind, call, hlc) = take_header(&mut frame);
-            if kind != CALL {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, format!("unexpected frame of kind {kind}")));
-            }
-            if hello.node == NodeId(0) && bytes > STRANGER_FRAME_MAX {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a frame of {bytes} bytes from a stranger")));
-            }
-            let (rpc, handler, out, from) = (self.clone(), handler.clone(), out.clone(), hello.node);
-            let followed = self.clock.observe(hlc, self.runtime.physical_micros());
-            let request = match envelope::decode::<Request>(&frame) {
-                Ok(request) => request,
-                Err(e) => {
-                    let e = Error::internal(format!("malformed message from another node: {e}"));
-                    rpc.answer(&out, call, Response::Error(e), delay);
-                    continue;
-                }
-            };
-            if let Err(e) = followed
-                && !request.needs_no_clock()
-            {
-                let e = Error::unavailable(format!(
-                    "the clock of {from} is {} ms ahead of this node's, more than max_offset",
-                    e.ahead_by.as_millis()
-                ));
-                rpc.say_refused(&from.to_string(), &e);
-                rpc.answer(&out, call, Response::Error(e), delay);
-                continue;
-            }
-            let (is_ordered, is_protocol) = (request.order().is_some(), request.is_of_protocol());
-            let most = if is_protocol { limits::RPC_PROTOCOL_CALLS_MAX } else { limits::RPC_CALLS_MAX };
-            if answering_now.fetch_add(1, Ordering::AcqRel) >= most {
-                answering_now.fetch_sub(1, Ordering::AcqRel);
-                let e = Error::unavailable("too many calls on one connection wait for their answers");
-                rpc.answer(&out, call, Response::Error(e), delay);
-                continue;
-            }
-            if !is_protocol && in_hand.is_full() {
-                answering_now.fetch_sub(1, Ordering::AcqRel);
-                let e = Error::unavailable("the calls that wait for their answers take too much memory");
-                rpc.answer(&out, call, Response::Error(e), delay);
-                continue;
-            }
-            in_hand.add(bytes);
-            let (answering_now, in_hand) = (answering_now.clone(), in_hand.clone());
-            let answering = async move {
-                let response = handler.handle(from, request).await;
-                rpc.answer(&out, call, response, delay);
-                in_hand.subtract(bytes);
-                answering_now.fetch_sub(1, Ordering::AcqRel);
-            };
-            if !is_ordered {
-                match is_protocol {
-                    true => self.tasks.spawn_protocol(answering),
-                    false => self.tasks.spawn(answering),
-                }
-                continue;
-            }
-            // Messages of a group's log are handed on in their order: begun here, where they arrive
-            // one after the other.
-            let mut answering = answering.boxed();
-            if !tokio::task::unconstrained(async { futures::poll!(&mut answering).is_ready() }).await {
-                self.tasks.spawn_protocol(answering);
-            }
-        }
-        Ok(())
-    }
-
-    /// An answer that finds no room is dropped: whoever asked has not read the ones before it.
-    fn answer(&self, out: &Backlog, call: u64, response: Response, delay: Duration) {
-        let frame = self.frame(ANSWER, call, &response).or_else(|e| self.frame(ANSWER, call, &Response::Error(e)));
-        if let Ok(frame) = frame {
-            let at = (!delay.is_zero()).then(|| Instant::now() + delay);
-            out.send(Outgoing { at, frame, order: None });
-        }
-    }
 }
 
 /// Programs that have no version in common would misread each other.
@@ -729,30 +614,10 @@ fn strange_program(caller: Versions, called: Versions) -> String {
     format!("the program that calls understands cluster versions {caller}, the one that is called {called}: none in common")
 }
 
-fn refuse(hello: &Hello, me: &Me, versions: Versions, cluster: ClusterVersion) -> Option<String> {
-    if !hello.versions.meet(&versions) {
-        return Some(strange_program(hello.versions, versions));
-    }
-    if hello.cluster != 0 && me.cluster == hello.cluster && hello.versions.newest < cluster {
-        return Some(refused_version(hello.versions, cluster).message().to_string());
-    }
-    if hello.cluster != 0 && me.cluster != 0 && hello.cluster != me.cluster {
-        return Some(format!(
-            "wrong cluster: {} belongs to cluster {:032x}, this node to {:032x}",
-            hello.node, hello.cluster, me.cluster
-        ));
-    }
-    None
-}
-
 const GREETING_BYTES_MAX: usize = 4096;
 
 async fn write_plain<S: AsyncWrite + Unpin, T: serde::Serialize>(stream: &mut S, value: &T) -> io::Result<()> {
-    let body = envelope::encode(value);
-    let mut frame = (body.len() as u32).to_be_bytes().to_vec();
-    frame.extend_from_slice(&body);
-    stream.write_all(&frame).await?;
-    stream.flush().await
+    write_message(stream, &envelope::encode(value)).await
 }
 
 async fn read_plain<S: AsyncRead + Unpin, T: serde::de::DeserializeOwned>(stream: &mut S) -> io::Result<T> {
@@ -760,8 +625,19 @@ async fn read_plain<S: AsyncRead + Unpin, T: serde::de::DeserializeOwned>(stream
 }
 
 async fn read_body<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Bytes> {
+    read_message(stream, GREETING_BYTES_MAX).await
+}
+
+/// Writes a message with its length before it.
+pub(crate) async fn write_message<S: AsyncWrite + Unpin>(stream: &mut S, message: &[u8]) -> io::Result<()> {
+    stream.write_all(&[&(message.len() as u32).to_be_bytes(), message].concat()).await?;
+    stream.flush().await
+}
+
+/// Reads one of at most `most` bytes.
+pub(crate) async fn read_message<S: AsyncRead + Unpin>(stream: &mut S, most: usize) -> io::Result<Bytes> {
     let len = stream.read_u32().await? as usize;
-    if len > GREETING_BYTES_MAX {
+    if len > most {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "this is not a Meridian node"));
     }
     let mut body = vec![0; len];

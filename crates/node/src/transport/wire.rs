@@ -20,6 +20,9 @@ use meridian_base::{
     BallotMessage, ColumnMask, CommitOutcome, CommitRequest, Conflict, DescriptorId, Error, Fresh, GroupId, Key, KeyRange,
     NodeId, ReadEntry, Refusal, SchemaUse, SchemaVersion, SessionId, Timestamp, TxnId, envelope,
 };
+use meridian_pki::PublicKey;
+use meridian_pki::join::{StoredToken, TokenId};
+use meridian_pki::seal::Seal;
 use meridian_region::Owner;
 use meridian_sql::catalog::CatalogChange;
 use meridian_sql::env::Locking;
@@ -245,11 +248,16 @@ pub enum Request {
         /// How long the sender waits.
         patience: Duration,
         request: Passed,
+        /// Who the sender is, for the receiver.
+        #[serde(default)]
+        seal: Option<Seal>,
     },
     /// The same, passed on.
     Relayed {
         from: NodeId,
         request: Passed,
+        #[serde(default)]
+        seal: Option<Seal>,
     },
     /// What the groups that the node asked leads know of a transaction, and whether it counts the
     /// transaction's votes.
@@ -282,6 +290,56 @@ pub enum Request {
         /// How long the sender waits.
         patience: Duration,
     },
+    /// From an operator: make a join token that is good for so long.
+    CreateToken {
+        life_secs: u64,
+    },
+    /// For the catalog's primary: a token that a node has made.
+    KeepToken(StoredToken),
+    /// For the catalog's primary: what it has of a token.
+    FindToken(TokenId),
+    /// For the catalog's primary, from the node that has checked the proof: somebody with a token
+    /// becomes a node.
+    Redeem(Box<Redemption>),
+    /// For a node that has the authority's key: a certificate for the sender, or for the node that
+    /// a token has made.
+    Certify(Certify),
+}
+
+/// See [`Request::Redeem`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Redemption {
+    pub token: TokenId,
+    pub key: PublicKey,
+    /// What the new node says of itself; its id is 0.
+    pub record: NodeRecord,
+    pub versions: Versions,
+}
+
+/// See [`Request::Certify`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Certify {
+    pub key: PublicKey,
+    /// Names and addresses that clients call the node by.
+    pub hosts: Vec<String>,
+    /// `None`: the sender has a certificate, and wants another one.
+    pub token: Option<TokenId>,
+}
+
+/// A certificate, and those between it and the authority; as DER.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Certified {
+    pub chain: Vec<Vec<u8>>,
+}
+
+/// A join token as text. Not printed.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenText(pub String);
+
+impl std::fmt::Debug for TokenText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TokenText(…)")
+    }
 }
 
 impl Request {
@@ -353,6 +411,11 @@ impl Request {
             | Request::AdvanceClock { .. }
             | Request::Knows(_)
             | Request::EndInDoubt { .. }
+            | Request::CreateToken { .. }
+            | Request::KeepToken(_)
+            | Request::FindToken(_)
+            | Request::Redeem(_)
+            | Request::Certify(_)
             | Request::Stand { .. } => false,
         }
     }
@@ -381,7 +444,7 @@ pub struct Passed {
 
 impl Passed {
     /// Of a request that may be passed on.
-    pub(crate) fn new(request: &Request) -> meridian_base::Result<Passed> {
+    pub fn new(request: &Request) -> meridian_base::Result<Passed> {
         let encoded = envelope::encode(request);
         Ok(Passed {
             order: request.order(),
@@ -389,6 +452,10 @@ impl Passed {
             is_of_transaction: request.is_of_transaction(),
             request: encoded.into(),
         })
+    }
+    /// Its bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.request
     }
     /// The request, if it may be passed on.
     pub(crate) fn open(&self) -> meridian_base::Result<Request> {
@@ -446,6 +513,10 @@ pub enum Response {
     },
     /// Whether the site has what was wanted.
     Led(bool),
+    NewToken(TokenText),
+    Token(Option<StoredToken>),
+    Redeemed(std::result::Result<NodeId, meridian_pki::join::Refusal>),
+    Certified(Certified),
 }
 
 /// What `meridian node status` says of versions.
@@ -948,7 +1019,7 @@ mod tests {
         for _ in 0..3_000 {
             let passed = Passed { order: None, is_of_protocol: false, is_of_transaction: false, request: Bytes::new() };
             let inner = envelope::encode(&request);
-            request = Request::Relayed { from: NodeId(1), request: Passed { request: inner.into(), ..passed } };
+            request = Request::Relayed { from: NodeId(1), request: Passed { request: inner.into(), ..passed }, seal: None };
         }
         let frame = envelope::encode(&request);
         let Request::Relayed { request, .. } = envelope::decode(&frame).expect("decodes") else { panic!("another request") };

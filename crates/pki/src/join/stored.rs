@@ -76,7 +76,7 @@ pub enum Use {
 
 /// Why somebody is not let in: for the operator of the cluster. The joiner is told one and the same
 /// thing ([`super::REFUSED`]).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Refusal {
     /// What came cannot be read, or asks for something that no node may have.
     Malformed,

@@ -1,6 +1,8 @@
-//! What our own SQL clients use: `meridian sql`, workloads, the bench.
+//! What our own clients use: `meridian sql`, workloads and the bench on the port for SQL, and an
+//! operator's commands on the port for nodes.
 
-use super::{Clock, SQL_PROTOCOL, Signatures, Time};
+use super::verifiers::NodeVerifier;
+use super::{Clock, Context, NODE_PROTOCOL, SQL_PROTOCOL, Signatures, Time};
 use crate::bugs::PlantedBugs;
 use crate::directory::Pair;
 use crate::error::{Error, Kind, Result};
@@ -94,6 +96,25 @@ pub fn client_config(mode: SslMode, bundle: Option<Bundle>, pair: Option<&Pair>,
         }
     };
     config.alpn_protocols = vec![SQL_PROTOCOL.to_vec()];
+    config.resumption = rustls::client::Resumption::disabled();
+    Ok(config)
+}
+
+/// An operator's command on the port for nodes, with the certificate of a role. The nodes of the
+/// context's cluster are believed, and nobody else.
+pub fn operator_config(context: Context, bundle: Bundle, pair: &Pair) -> Result<ClientConfig> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let time = Arc::new(Time(context.clock.clone()));
+    let chain = pair.chain().iter().map(|c| c.der().clone()).collect();
+    let key = Arc::new(CertifiedKey::new(chain, pair.key().signer()?));
+    let mut config = ClientConfig::builder_with_details(provider, time)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(|e| Error::malformed(format!("TLS cannot be set up: {e}")))?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(NodeVerifier { context, bundle, signatures: Signatures::default() }))
+        .with_client_cert_resolver(Arc::new(SingleCertAndKey::from(key)));
+    config.alpn_protocols = vec![NODE_PROTOCOL.to_vec()];
+    config.enable_sni = false;
     config.resumption = rustls::client::Resumption::disabled();
     Ok(config)
 }

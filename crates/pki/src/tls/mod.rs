@@ -20,7 +20,7 @@
 mod client;
 mod verifiers;
 
-pub use client::{SslMode, client_config};
+pub use client::{SslMode, client_config, operator_config};
 pub(crate) use verifiers::{Signatures, signatures};
 
 use crate::bugs::{PlantedBug, PlantedBugs};
@@ -124,6 +124,8 @@ pub struct Configs {
     pub node: NodeId,
     /// Its certificate.
     pub certificate: Certificate,
+    /// That, with those between it and the authority, and its key.
+    pub(crate) pair: Pair,
     /// Whom it trusts.
     pub bundle: Bundle,
 }
@@ -186,6 +188,19 @@ impl Tls {
         let Some(first) = certificates.and_then(|c| c.first()) else { return Ok(None) };
         verifiers::role_of(&Certificate::parse(first).map_err(|_| PeerRefusal::Malformed)?, self.context.bugs).map(Some)
     }
+    /// The cluster that it is of.
+    pub fn cluster(&self) -> ClusterId {
+        self.context.cluster
+    }
+    pub(crate) fn now(&self) -> Moment {
+        self.context.now()
+    }
+    /// The node whose verified certificate this is, if it may take part.
+    pub(crate) fn admitted(&self, certificate: &Certificate) -> std::result::Result<NodeId, PeerRefusal> {
+        let node = crate::verify::node_of(certificate, self.context.cluster, self.context.bugs)?;
+        self.context.refuse_revoked(node)?;
+        Ok(node)
+    }
     /// Whether a peer that was admitted would be admitted now.
     pub fn still_admits(&self, peer: &Peer) -> bool {
         match peer {
@@ -232,6 +247,12 @@ pub fn reached(certificates: Option<&[CertificateDer<'_>]>) -> Option<NodeId> {
         Identity::Node { node, .. } => Some(node),
         Identity::Role(_) => None,
     }
+}
+
+/// Whether the other side has ended the connection because this node was decommissioned.
+pub fn is_told_revoked(error: &std::io::Error) -> bool {
+    let inner = error.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>());
+    matches!(inner, Some(rustls::Error::AlertReceived(rustls::AlertDescription::CertificateRevoked)))
 }
 
 /// Why a handshake has failed, as a sentence for the operator.
@@ -291,6 +312,7 @@ fn configs(context: &Context, bundle: Bundle, pair: &Pair) -> Result<Configs> {
         end_point: end_point(certificate),
         node,
         certificate: certificate.clone(),
+        pair: pair.clone(),
         bundle,
     })
 }

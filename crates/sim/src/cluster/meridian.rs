@@ -241,7 +241,8 @@ impl Software for Meridian {
 /// One look at a node that is to be decommissioned, and what comes next; as `meridian node
 /// decommission` does it. Whether it is.
 async fn towards_retirement(operator: &Arc<dyn Runtime>, asked: &str, node: &str) -> Result<bool> {
-    let nodes = meridian_node::status_of(operator.clone(), asked).await?;
+    let way = meridian_node::Way::plain(operator.clone(), asked);
+    let nodes = meridian_node::status_of(&way).await?;
     // Of the nodes that ever had the address, the last one.
     let status = nodes.into_iter().filter(|n| n.node.addr == node).max_by_key(|n| n.node.id);
     let status = status.ok_or_else(|| Error::unavailable("the node is not known yet"))?;
@@ -252,7 +253,7 @@ async fn towards_retirement(operator: &Arc<dyn Runtime>, asked: &str, node: &str
         Standing::Decommissioning => return Ok(false),
         _ => Standing::Decommissioning,
     };
-    meridian_node::stand_at(operator.clone(), asked, status.node.id, next).await.map(|()| false)
+    meridian_node::stand_at(&way, status.node.id, next).await.map(|()| false)
 }
 
 /// A node's sessions.

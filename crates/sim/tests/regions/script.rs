@@ -3,6 +3,7 @@
 
 use meridian_base::runtime::Runtime;
 use meridian_base::{Error, NodeId, Result};
+use meridian_node::Way;
 use meridian_node::wire::{NodeStatus, Standing};
 use meridian_sim::cluster::meridian::{Meridian, NODE_PORT, Tuning};
 use meridian_sim::cluster::{Machines, Topology};
@@ -436,15 +437,16 @@ impl Cluster {
     /// The cluster as one of its nodes sees it.
     pub fn status(&mut self, of: &str) -> Vec<NodeStatus> {
         let addr = format!("{of}:{NODE_PORT}");
-        let status = self
-            .on_client(US, move |host, _| async move { meridian_node::status_of(Arc::new(SimRuntime::new(host)), &addr).await });
+        let status = self.on_client(US, move |host, _| async move {
+            meridian_node::status_of(&Way::plain(Arc::new(SimRuntime::new(host)), &addr)).await
+        });
         status.unwrap_or_else(|e| panic!("the status of {of}: {e}"))
     }
 
     pub fn stand(&mut self, of: &str, node: NodeId, standing: Standing) -> Result<()> {
         let addr = format!("{of}:{NODE_PORT}");
         self.on_client(US, move |host, _| async move {
-            meridian_node::stand_at(Arc::new(SimRuntime::new(host)), &addr, node, standing).await
+            meridian_node::stand_at(&Way::plain(Arc::new(SimRuntime::new(host)), &addr), node, standing).await
         })
     }
 
@@ -464,10 +466,9 @@ impl Cluster {
 
     pub fn accept_clock(&mut self, of: &str) -> Result<meridian_node::Accepted> {
         let addr = format!("{of}:{NODE_PORT}");
-        self.on_client(
-            US,
-            move |host, _| async move { meridian_node::accept_clock_at(Arc::new(SimRuntime::new(host)), &addr).await },
-        )
+        self.on_client(US, move |host, _| async move {
+            meridian_node::accept_clock_at(&Way::plain(Arc::new(SimRuntime::new(host)), &addr)).await
+        })
     }
 
     /// An operator at that machine wants a cluster to be founded there.
@@ -475,7 +476,9 @@ impl Cluster {
         let addr = format!("{at}:{NODE_PORT}");
         // With that machine's clock.
         let host = self.machines.host(at);
-        self.on_client(US, move |_, _| async move { meridian_node::init_at(Arc::new(SimRuntime::new(host)), &addr).await })
+        self.on_client(US, move |_, _| async move {
+            meridian_node::init_at(&Way::plain(Arc::new(SimRuntime::new(host)), &addr)).await
+        })
     }
 
     pub fn has_started(&self, node: &str) -> bool {

@@ -3,6 +3,7 @@
 use super::script::{ASIA, Cluster, EU, US};
 use meridian_base::version::{ClusterVersion, Versions};
 use meridian_base::{Clock, NodeId};
+use meridian_node::Way;
 use meridian_node::rpc::Rpc;
 use meridian_node::wire::{ClusterVersions, Request};
 use meridian_sim::cluster::meridian::{NODE_PORT, Tuning};
@@ -13,8 +14,9 @@ use std::time::Duration;
 /// What a node says of versions.
 fn versions(c: &mut Cluster, of: &str) -> ClusterVersions {
     let addr = format!("{of}:{NODE_PORT}");
-    let answer =
-        c.on_client(US, move |host, _| async move { meridian_node::versions_of(Arc::new(SimRuntime::new(host)), &addr).await });
+    let answer = c.on_client(US, move |host, _| async move {
+        meridian_node::versions_of(&Way::plain(Arc::new(SimRuntime::new(host)), &addr)).await
+    });
     answer.unwrap_or_else(|e| panic!("the versions of {of}: {e}"))
 }
 

@@ -87,7 +87,7 @@ async fn start_node(scratch: &Path) -> Result<(Server, u16)> {
     let program = std::env::current_exe().map_err(|e| Error::fatal(format!("cannot find this program: {e}")))?;
     let mut command = Command::new(program);
     command.arg("start").arg("--data-dir").arg(scratch.join("node"));
-    command.args(["--listen", "127.0.0.1:0", "--sql-listen", "127.0.0.1:0"]);
+    command.args(["--insecure", "--listen", "127.0.0.1:0", "--sql-listen", "127.0.0.1:0"]);
     let log = scratch.join("node.log");
     let mut server = Server::start("the node", command, &log)?;
     let deadline = Instant::now() + START_PATIENCE;

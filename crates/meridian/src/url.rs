@@ -1,0 +1,62 @@
+//! `meridian url`: where a client of a node on this machine connects, and as whom.
+
+use clap::Args as ClapArgs;
+use meridian_server::node::base::{Error, Result};
+use meridian_server::{certs_dir, first_login, sql_addr_in};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+#[derive(ClapArgs)]
+pub struct Args {
+    /// The node's data directory.
+    #[arg(long, value_name = "DIR", default_value = "meridian-data")]
+    data_dir: PathBuf,
+    /// The database.
+    #[arg(long, default_value = "defaultdb")]
+    database: String,
+}
+
+pub async fn run(args: Args) -> Result<ExitCode> {
+    say!("{}", url_of(&args.data_dir, &args.database)?);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The URL of a node that has been started with a data directory.
+pub fn url_of(data_dir: &Path, database: &str) -> Result<String> {
+    let Some(addr) = sql_addr_in(data_dir) else {
+        return Err(Error::fatal(format!("no node has been started with the data directory {}", data_dir.display())));
+    };
+    let password = first_login::read(data_dir)?;
+    let authorities = certs_dir(data_dir).join("ca.crt");
+    let authorities = authorities.canonicalize().ok();
+    Ok(url(&addr, database, password.as_deref(), authorities.as_deref()))
+}
+
+/// A URL of an address, with a password and with the authorities to verify the node by, if there
+/// are any.
+pub fn url(addr: &str, database: &str, password: Option<&str>, authorities: Option<&Path>) -> String {
+    if !first_login::CLIENTS_ARE_AUTHENTICATED {
+        return format!("postgresql://root@{addr}/{database}");
+    }
+    let password = password.map_or(String::new(), |password| format!(":{}", escaped(password)));
+    let verified = authorities.map_or("sslmode=disable".to_string(), |path| {
+        format!("sslmode=verify-full&sslrootcert={}", escaped(&path.display().to_string()))
+    });
+    format!("postgresql://root{password}@{addr}/{database}?{verified}")
+}
+
+/// As part of a URL (RFC 3986, §2.1).
+fn escaped(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+    text.bytes().map(|byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escaped;
+
+    #[test]
+    fn what_has_a_meaning_in_a_url_is_escaped() {
+        assert_eq!(escaped("/a b/ca.crt?x=1&é"), "/a%20b/ca.crt%3Fx%3D1%26%C3%A9");
+    }
+}

@@ -1,0 +1,137 @@
+//! Who may send which request, in a secure cluster.
+//!
+//! A peer is the node that its certificate names. So a request whose body names another sender is
+//! somebody else's, and is refused, whatever its kind. What a node may say of *itself*, and what is
+//! asked without saying who asks, is judged where it is answered.
+//!
+//! Without TLS a peer is who it says it is, and none of this is looked at.
+
+use crate::membership::shared::Shared;
+use crate::transport::security::Caller;
+use crate::transport::wire::{Request, Standing};
+use meridian_base::{BallotMessage, Error, GroupId, NodeId, Peer, Result};
+
+/// The role that may do what an operator does, until roles have privileges.
+const OPERATOR: &str = "root";
+
+fn refused(why: String) -> Error {
+    Error::unavailable(why)
+}
+
+/// The request itself, and who has sent it, if a third node has passed it on.
+pub(crate) fn opened(shared: &Shared, from: Caller, request: Request) -> Result<(Caller, Request)> {
+    let Request::Relayed { from: sender, request, seal } = request else { return Ok((from, request)) };
+    if from.node() == NodeId(0) {
+        return Err(refused("only members pass requests on".into()));
+    }
+    if let Some(certificates) = &shared.certificates {
+        let tls = certificates.keys.tls().ok_or_else(|| refused("this process has no certificate yet".into()))?;
+        let seal = seal.ok_or_else(|| refused(format!("a request in the name of {sender} is not sealed")))?;
+        let sealed_by = tls.sealed_by(&seal, request.bytes()).map_err(|e| refused(e.to_string()))?;
+        if sealed_by != sender {
+            return Err(refused(format!("a request in the name of {sender} is one of {sealed_by}")));
+        }
+    }
+    Ok((Caller::Node(sender), request.open()?))
+}
+
+/// Refuses a request that is not the caller's to send.
+pub(crate) fn check(shared: &Shared, from: &Caller, request: &Request) -> Result<()> {
+    match from {
+        Caller::Role(role) => check_operator(role, request),
+        Caller::Node(node) if shared.certificates.is_some() => check_node(shared, *node, request),
+        Caller::Stranger if shared.certificates.is_some() => Err(refused("nobody may ask without a certificate".into())),
+        Caller::Node(_) | Caller::Stranger => Ok(()),
+    }
+}
+
+/// An operator's command asks what an operator may know, and does what it may do.
+fn check_operator(role: &str, request: &Request) -> Result<()> {
+    let is_for_operators = matches!(
+        request,
+        Request::Status
+            | Request::Versions
+            | Request::Clock
+            | Request::Transactions
+            | Request::Groups
+            | Request::Init
+            | Request::AdvanceClock { .. }
+            | Request::CreateToken { .. }
+            | Request::Stand { is_passed_on: false, .. }
+    );
+    if !is_for_operators {
+        return Err(Error::sql("42501", "only nodes may send that"));
+    }
+    if role != OPERATOR {
+        return Err(Error::sql("42501", format!("role \"{role}\" may not do what an operator does")));
+    }
+    match request {
+        Request::Stand { node, standing, .. } => {
+            tracing::info!("event=operator role={role} node={} standing={}", node.0, standing_of(*standing))
+        }
+        Request::AdvanceClock { by } => tracing::info!("event=operator role={role} advance_clock_secs={}", by.as_secs()),
+        Request::CreateToken { life_secs } => tracing::info!("event=operator role={role} token_life_secs={life_secs}"),
+        _ => {}
+    }
+    Ok(())
+}
+
+fn standing_of(standing: Standing) -> &'static str {
+    standing.as_str()
+}
+
+/// A node speaks for itself.
+fn check_node(shared: &Shared, from: NodeId, request: &Request) -> Result<()> {
+    let speaks_for = |node: NodeId, what: &str| match node == from {
+        true => Ok(()),
+        false => Err(refused(format!("{from} sends {what} in the name of {node}"))),
+    };
+    let speaks_for_group = |group: GroupId| match may_lead(shared, from, group) {
+        true => Ok(()),
+        false => Err(refused(format!("{from} speaks for group {group}, of which it holds no replica"))),
+    };
+    match request {
+        // What operators ask. A member passes on what it was asked.
+        Request::Init | Request::Muster { .. } | Request::AdvanceClock { .. } | Request::CreateToken { .. } => {
+            Err(refused("only an operator asks for that".into()))
+        }
+        Request::Stand { is_passed_on: false, .. } => Err(refused("only an operator asks for that".into())),
+        Request::Join { node, .. } => speaks_for(*node, "where it is"),
+        Request::Commit { request, .. } => speaks_for(request.id.gateway, "a commit"),
+        Request::ChangeCatalog { id, .. } => speaks_for(id.gateway, "a schema step"),
+        Request::Ballot { message: BallotMessage::Prepare(prepare), .. } => speaks_for(prepare.id().gateway, "a ballot"),
+        Request::Ballot { message: BallotMessage::VoteRequest { from: Peer::Gateway(node), .. }, .. } => {
+            speaks_for(*node, "a request for a vote")
+        }
+        Request::Ballot { message: BallotMessage::VoteRequest { from: Peer::Group(group), .. }, .. }
+        | Request::Ballot { message: BallotMessage::Vote { from: group, .. }, .. }
+        | Request::Ballot { message: BallotMessage::OutcomeAck { from: group, .. }, .. }
+        | Request::Reserved { from: group, .. } => speaks_for_group(*group),
+        Request::Rounds { messages, .. } => speaks_for_group(messages.from),
+        Request::Grant { .. } if !votes_in_catalog(shared, from) => {
+            Err(refused(format!("{from} is no voter of the catalog and grants nothing")))
+        }
+        // Who sends the others is compared with what they say where they are answered: a candidate or a
+        // leader (`membership::departure`), a promise's primary (`replica::closed`), the owner of an
+        // entry of a queue (`answers`).
+        _ => Ok(()),
+    }
+}
+
+/// Whether a node may be a group's primary: it holds a replica, as far as this node knows.
+fn may_lead(shared: &Shared, node: NodeId, group: GroupId) -> bool {
+    let is_member = shared.groups.replica(group).is_some_and(|replica| {
+        let members = replica.raft().members();
+        members.voters.contains(&node) || members.learners.contains(&node)
+    });
+    // A node that was not heard of has just been started.
+    is_member || shared.peers.all.read().get(&node).is_none_or(|peer| peer.holds.contains(&group))
+}
+
+/// Whether a node may be the catalog's primary.
+fn votes_in_catalog(shared: &Shared, node: NodeId) -> bool {
+    shared.groups.replica(GroupId::CATALOG).is_none_or(|replica| {
+        let members = replica.raft().members();
+        members.voters.contains(&node) || !members.are_settled()
+    })
+}

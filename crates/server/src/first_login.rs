@@ -1,0 +1,80 @@
+//! The password of `root` that a new cluster begins with.
+//!
+//! The founder draws it before there is a cluster, and keeps it in the file [`FILE`] of its data
+//! directory, which only its own user can read. A second file beside it says that the cluster has
+//! not been told yet; it goes when a session has stored the verifier. So a founder that is killed
+//! in between tells it at its next start.
+
+use meridian_base::{Error, Result, SessionId};
+use meridian_node::pki::Directory;
+use meridian_node::pki::scram::Verifier;
+use meridian_node::pki::secret::password;
+use meridian_node::session::{SessionFactory, SessionOptions, Shared};
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The password, as a line of text.
+pub const FILE: &str = "root.password";
+/// The cluster does not know it yet.
+const PENDING: &str = "root.password.pending";
+/// The file that says that a directory belongs to a node (`node/src/membership/identity.rs`).
+const IDENTITY: &str = "node";
+
+/// Whether clients are authenticated, over TLS, as roles with passwords. Until they are, the
+/// password is kept and not told, and nobody but this machine reaches the port for clients.
+pub const CLIENTS_ARE_AUTHENTICATED: bool = false;
+
+fn failed(e: impl std::fmt::Display) -> Error {
+    Error::fatal(e.to_string())
+}
+
+/// Before a founder's first start: draws the password, unless there is one.
+pub fn prepare(data_dir: &Path) -> Result<()> {
+    if data_dir.join(IDENTITY).exists() || data_dir.join(PENDING).exists() {
+        return Ok(());
+    }
+    draw(data_dir)
+}
+
+/// A new password, which the cluster is told at the next start.
+pub fn draw(data_dir: &Path) -> Result<()> {
+    let directory = Directory::at(data_dir);
+    directory.save_secret(FILE, &format!("{}\n", *password())).map_err(failed)?;
+    directory.save_secret(PENDING, "").map_err(failed)
+}
+
+/// The password that is kept in a data directory; `None`: there is none.
+pub fn read(data_dir: &Path) -> Result<Option<String>> {
+    match Directory::at(data_dir).secret(FILE) {
+        Ok(text) => Ok(Some(text.to_string())),
+        Err(e) if e.kind() == meridian_node::pki::Kind::Absent => Ok(None),
+        Err(e) => Err(failed(e)),
+    }
+}
+
+/// When the node serves: tells the cluster, if it does not know yet.
+pub(crate) async fn complete(sessions: &Arc<dyn SessionFactory>, shared: &Arc<Shared>, data_dir: &Path) -> Result<()> {
+    let pending = data_dir.join(PENDING);
+    if !CLIENTS_ARE_AUTHENTICATED || !pending.exists() {
+        return Ok(());
+    }
+    let Some(password) = read(data_dir)? else {
+        return Err(Error::fatal(format!("{} is gone, and the cluster does not know it yet", data_dir.join(FILE).display())));
+    };
+    let options = SessionOptions {
+        id: SessionId(sessions.random()),
+        user: "root".into(),
+        database: "postgres".into(),
+        ..Default::default()
+    };
+    let mut session = sessions.open(options, shared.clone()).await?;
+    // A verifier has no characters that would have to be quoted.
+    let verifier = Verifier::new(&password).to_text();
+    session.query_text(&format!("ALTER ROLE root PASSWORD '{}'", *verifier)).await?;
+    match fs::remove_file(&pending) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(failed(e)),
+        _ => Ok(()),
+    }
+}

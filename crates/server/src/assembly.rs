@@ -4,7 +4,7 @@
 use crate::first_login;
 use crate::machine::MachineRuntime;
 use crate::open_files;
-use crate::pgwire::{PgServer, ServerOptions, refuse_while};
+use crate::pgwire::{LoginMode, PgServer, ServerOptions, prepare, refuse_while};
 use crate::threads::{ProtocolThread, SessionThreads};
 use meridian_base::runtime::Listener;
 use meridian_base::{Error, NodeId, Result};
@@ -128,6 +128,11 @@ impl Server {
             tracing::warn!("the process may open {files} files: at most {clients} clients, not {}", config.pg.max_connections);
         }
         let options = ServerOptions { max_connections: clients, ..config.pg };
+        if options.security.mode == LoginMode::Rules
+            && let Err(e) = prepare(&*node.sessions()).await
+        {
+            tracing::warn!("answers for unknown users are not yet the same at every node: {e}");
+        }
         let pg = PgServer::new(node.sessions(), shared, options);
         let serving = pg.clone();
         tokio::spawn(async move { serving.serve(listener, config.threads).await });
@@ -136,6 +141,19 @@ impl Server {
             .map_err(|e| Error::fatal(format!("cannot write {}: {e}", told.display())))?;
         let addr = node.addr();
         Ok(Server { node, pg, addr, sql_addr })
+    }
+    /// Serves clients of this machine by a Unix socket as well: a file `.s.PGSQL.<port>`, which is
+    /// replaced if it is there. The rules of login say who comes in; whoever runs this process does.
+    pub fn serve_unix(&self, path: &std::path::Path) -> Result<()> {
+        let failed = |e: std::io::Error| Error::fatal(format!("cannot listen on {}: {e}", path.display()));
+        match std::fs::remove_file(path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(failed(e)),
+            _ => {}
+        }
+        let listener = tokio::net::UnixListener::bind(path).map_err(failed)?;
+        let serving = self.pg.clone();
+        tokio::spawn(async move { serving.serve_unix(listener).await });
+        Ok(())
     }
 
     pub fn id(&self) -> NodeId {

@@ -82,6 +82,10 @@ pub trait Environment: Clone + Send + Sync + 'static {
     fn knows_escrow(&self) -> bool {
         true
     }
+    /// Whether every node knows roles: they came with escrow columns, in version 2 of a cluster.
+    fn knows_roles(&self) -> bool {
+        self.knows_escrow()
+    }
     /// Microseconds since 1970. One call per statement.
     fn now_micros(&self) -> u64;
     /// Whether reading in these groups may take a message to another region, or a commit over

@@ -24,7 +24,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("pki", &["base"]),
     ("placement", &["base"]),
     ("pod", &["base", "store", "region"]),
-    ("sql", &["base", "forecast", "placement", "regex"]),
+    ("sql", &["base", "forecast", "pki", "placement", "regex"]),
     ("node", &["base", "store", "raft", "region", "commit", "escrow", "forecast", "pki", "placement", "pod", "sql"]),
     ("server", &["base", "pki", "sql", "node"]),
     ("workload", &["base"]),

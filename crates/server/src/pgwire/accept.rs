@@ -1,6 +1,7 @@
 //! Accepting connections.
 
 use super::connection;
+use super::login::Client;
 use super::server::{PgServer, Phase};
 use crate::machine::MachineListener;
 use crate::threads::SessionThreads;
@@ -82,6 +83,32 @@ impl PgServer {
 
     /// Serves one client over a stream, to its end.
     pub async fn serve_stream<S: AsyncRead + AsyncWrite + Unpin + Send>(&self, stream: S, peer: &str) {
-        connection::run(self, stream, peer).await;
+        connection::run(self, stream, Client::of(peer, false)).await;
+    }
+
+    /// Accepts clients of this machine by a Unix socket, in a file that PostgreSQL's tools look for
+    /// (`.s.PGSQL.<port>` in a directory), until [`PgServer::shutdown`]. They run on the scheduler of
+    /// whoever calls this.
+    pub async fn serve_unix(&self, listener: tokio::net::UnixListener) {
+        let mut phase = self.watch_phase();
+        loop {
+            tokio::select! {
+                accepted = listener.accept() => match accepted.and_then(|(stream, _)| Ok((stream.peer_cred()?.uid(), stream))) {
+                    Ok((uid, stream)) => {
+                        let Some(socket) = self.take_socket() else { continue };
+                        let server = self.clone();
+                        tokio::spawn(async move {
+                            connection::run(&server, stream, Client::local(uid)).await;
+                            drop(socket);
+                        });
+                    }
+                    Err(e) => {
+                        tracing::warn!("cannot accept a client: {e}");
+                        tokio::time::sleep(Duration::from_millis(20)).await;
+                    }
+                },
+                () = stops_serving(&mut phase) => return,
+            }
+        }
     }
 }

@@ -1,20 +1,57 @@
 //! The loop of one connection.
 
+use super::channel::{self, Channel};
 use super::frontend::{self, Malformed, Message, Target, text};
+use super::login::{self, Client};
 use super::server::{PgServer, Phase};
 use super::startup;
 use super::wire::{Watch, Wire};
 use meridian_base::{Error, Result};
+use meridian_sql::catalog::hba::Way;
 use meridian_sql::session::{CancelHandle, ClientSession, Output, TransactionStatus};
 use pgwire::messages::response::TransactionStatus as WireStatus;
 use std::pin::{Pin, pin};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Serves one connection from its first byte to its end.
-pub async fn run<S: AsyncRead + AsyncWrite + Unpin + Send>(server: &PgServer, stream: S, peer: &str) {
-    let mut wire = Wire::new(stream);
-    let asked = startup::request(&mut wire, |pid, key| server.cancel(pid, key));
-    let request = match tokio::time::timeout(server.options().startup_timeout, asked).await {
+pub async fn run<S: AsyncRead + AsyncWrite + Unpin + Send>(server: &PgServer, stream: S, mut client: Client) {
+    let deadline = tokio::time::Instant::now() + server.options().startup_timeout;
+    let tls = match (&server.options().security.tls, &client.way) {
+        (Some(tls), Way::Host { .. }) => tls.clone(),
+        _ => return serve(server, Wire::new(stream), &client, deadline).await,
+    };
+    match tokio::time::timeout_at(deadline, Box::pin(channel::open(stream, &tls))).await {
+        Ok(Ok(Channel::Plain(stream))) => Box::pin(serve(server, Wire::new(stream), &client, deadline)).await,
+        Ok(Ok(Channel::Tls { stream, role, configs })) => {
+            if let Way::Host { is_tls, .. } = &mut client.way {
+                *is_tls = true;
+            }
+            client.certificate = role;
+            client.end_point.clone_from(&configs.end_point);
+            Box::pin(serve(server, Wire::new(*stream), &client, deadline)).await;
+        }
+        Ok(Ok(Channel::Gone)) => {}
+        Ok(Err(e)) => tracing::warn!(event = "login_failed", peer = client.peer, sqlstate = e.sqlstate(), "{}", e.message()),
+        Err(_) => tracing::debug!("connection from {} ended: it did not say who it is", client.peer),
+    }
+}
+
+/// The same from the startup message on. Until the client has proved who it is, it has a bounded
+/// time, and no place among the clients.
+async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send>(
+    server: &PgServer,
+    mut wire: Wire<S>,
+    client: &Client,
+    deadline: tokio::time::Instant,
+) {
+    let peer = client.peer.as_str();
+    let begun = async {
+        let Some(request) = startup::request(&mut wire, |pid, key| server.cancel(pid, key)).await? else { return Ok(None) };
+        let begun = startup::begin(&mut wire, request)?;
+        login::authenticate(&mut wire, server, client, &begun.user, &begun.database).await?;
+        Ok(Some(begun))
+    };
+    let request = match tokio::time::timeout_at(deadline, begun).await {
         Ok(Ok(Some(request))) => request,
         Ok(Ok(None)) => return,
         Ok(Err(error)) => return refuse(&mut wire, peer, &error).await,

@@ -115,6 +115,39 @@ impl Body {
     }
 }
 
+/// The largest message of a login.
+const LOGIN_BYTES_MAX: usize = 4_096;
+
+/// Takes the next whole message of a login, `p`; `None` if more must be read first.
+pub fn login(input: &mut BytesMut) -> Result<Option<Bytes>> {
+    let Some(head) = input.first_chunk::<5>() else { return Ok(None) };
+    let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
+    if head[0] != b'p' {
+        return Err(violation(format!("expected password response, got message type {}", head[0])));
+    }
+    if !(4..=LOGIN_BYTES_MAX).contains(&length) {
+        return Err(violation("invalid message length"));
+    }
+    if input.len() <= length {
+        return Ok(None);
+    }
+    let mut frame = input.split_to(length + 1).freeze();
+    frame.advance(5);
+    Ok(Some(frame))
+}
+
+/// The mechanism and the first message of a client of SASL.
+pub fn sasl_initial(body: Bytes) -> Result<(Bytes, Bytes)> {
+    let mut body = Body(body);
+    let mechanism = body.string()?;
+    let data = match body.i32()? {
+        -1 => Bytes::new(),
+        length => body.take(usize::try_from(length).map_err(|_| Body::short())?)?,
+    };
+    body.end()?;
+    Ok((mechanism, data))
+}
+
 /// Whether the next message is a whole `Sync`.
 pub fn next_is_sync(input: &BytesMut) -> bool {
     input.starts_with(b"S\0\0\0\x04")

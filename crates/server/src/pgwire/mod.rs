@@ -16,17 +16,23 @@
 //! * [`accept`] accepts connections.
 //! * [`server`] counts them, routes cancel requests and ends them.
 //!
-//! **Trust.** Any user may connect, without a password: until security lands a node listens on
-//! loopback only, or says `--insecure`. Requests for TLS and GSS encryption are answered «no».
+//! **Who is who.** [`login`] has a client prove it, by the cluster's rules; [`channel`] is TLS, and
+//! [`scram`] the exchange about a password. Without rules ([`LoginMode::Trust`]) whoever names a role
+//! is it, and without certificates requests for TLS are answered «no», as those for GSS encryption
+//! always are.
 //!
 //! Works over any stream and for sessions over any environment, so all of it is tested in memory.
 
 mod accept;
+mod channel;
 mod connection;
 mod frontend;
+mod login;
+mod scram;
 mod server;
 mod startup;
 mod wire;
 
 pub use accept::refuse_while;
+pub use login::{LoginMode, Security, prepare};
 pub use server::{PgServer, ServerOptions};

@@ -1,5 +1,6 @@
 //! Counting connections, routing cancel requests, and ending them.
 
+use super::login::{Guesses, Security};
 use super::wire::same_key;
 use bytes::Bytes;
 use meridian_base::SessionId;
@@ -17,11 +18,13 @@ pub struct ServerOptions {
     pub max_connections: usize,
     /// How long a client may take to say who it is (PostgreSQL: `authentication_timeout`).
     pub startup_timeout: Duration,
+    /// What clients have to prove, and TLS.
+    pub security: Security,
 }
 
 impl Default for ServerOptions {
     fn default() -> ServerOptions {
-        ServerOptions { max_connections: 1_000, startup_timeout: Duration::from_secs(60) }
+        ServerOptions { max_connections: 1_000, startup_timeout: Duration::from_secs(60), security: Security::default() }
     }
 }
 
@@ -47,6 +50,9 @@ struct Inner {
     seats: Mutex<Seats>,
     /// As many as there are open sockets, and one.
     sockets: Arc<()>,
+    guesses: Guesses,
+    /// See [`super::login`]: until the cluster has one.
+    own_secret: [u8; 32],
 }
 
 /// So many sockets more than `max_connections` may be open: of clients that have not said who they
@@ -87,7 +93,16 @@ impl PgServer {
     /// A server of a node's sessions. `shared` is the node's, so that all its sessions share plans.
     pub fn new(sessions: Arc<dyn SessionFactory>, shared: Arc<Shared>, options: ServerOptions) -> PgServer {
         let (phase, _) = watch::channel(Phase::Serving);
-        PgServer(Arc::new(Inner { sessions, shared, options, phase, seats: Mutex::default(), sockets: Arc::default() }))
+        PgServer(Arc::new(Inner {
+            sessions,
+            shared,
+            options,
+            phase,
+            seats: Mutex::default(),
+            sockets: Arc::default(),
+            guesses: Guesses::default(),
+            own_secret: meridian_pki::secret::random(),
+        }))
     }
     /// Ends the server: no new clients; sessions outside a transaction block end with 57P01 at
     /// once, the others when their block ends, and all after `grace`.
@@ -117,6 +132,12 @@ impl PgServer {
     }
     pub(super) fn shared(&self) -> &Arc<Shared> {
         &self.0.shared
+    }
+    pub(super) fn guesses(&self) -> &Guesses {
+        &self.0.guesses
+    }
+    pub(super) fn own_secret(&self) -> &[u8; 32] {
+        &self.0.own_secret
     }
     pub(super) fn options(&self) -> &ServerOptions {
         &self.0.options

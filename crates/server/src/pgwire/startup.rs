@@ -68,14 +68,17 @@ async fn refuse_encryption<S: AsyncRead + AsyncWrite + Unpin + Send>(wire: &mut 
     wire.send().await.map_err(|e| Error::sql("08006", e.to_string()))
 }
 
-/// Opens the session and writes everything up to `ReadyForQuery`.
-pub async fn open<S: AsyncRead + AsyncWrite + Unpin + Send>(
-    wire: &mut Wire<S>,
-    server: &PgServer,
-    request: Request,
-    id: SessionId,
-) -> Result<(Box<dyn ClientSession>, Bytes)> {
-    let mut options = SessionOptions { id, ..SessionOptions::default() };
+/// What a client asked for, understood; not proved.
+pub struct Begun {
+    options: SessionOptions,
+    pub user: String,
+    pub database: String,
+    minor: u16,
+}
+
+/// Reads the startup message.
+pub fn begin<S: AsyncRead + AsyncWrite + Unpin + Send>(wire: &mut Wire<S>, request: Request) -> Result<Begun> {
+    let mut options = SessionOptions::default();
     let mut unknown = Vec::new();
     for (name, value) in request.parameters {
         match name.as_str() {
@@ -100,6 +103,18 @@ pub async fn open<S: AsyncRead + AsyncWrite + Unpin + Send>(
     if minor != request.minor || !unknown.is_empty() {
         wire.put(&NegotiateProtocolVersion::new((3 << 16) | i32::from(minor), unknown));
     }
+    Ok(Begun { user: options.user.clone(), database: options.database.clone(), options, minor })
+}
+
+/// Opens the session of a client that has proved who it is, and writes everything up to
+/// `ReadyForQuery`.
+pub async fn open<S: AsyncRead + AsyncWrite + Unpin + Send>(
+    wire: &mut Wire<S>,
+    server: &PgServer,
+    begun: Begun,
+    id: SessionId,
+) -> Result<(Box<dyn ClientSession>, Bytes)> {
+    let (options, minor) = (SessionOptions { id, ..begun.options }, begun.minor);
     let session = server.sessions().open(options, server.shared().clone()).await?;
     wire.put(&Authentication::Ok);
     for (name, value) in session.reported_settings() {

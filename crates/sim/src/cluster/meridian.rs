@@ -273,7 +273,7 @@ impl Gateway for MeridianGateway {
     async fn open(&self, database: &str) -> Result<MeridianSession> {
         let options = SessionOptions {
             id: SessionId(self.next_session.fetch_add(1, Ordering::Relaxed)),
-            user: "sim".to_string(),
+            user: "root".to_string(),
             database: database.to_string(),
             ..SessionOptions::default()
         };

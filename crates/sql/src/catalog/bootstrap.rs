@@ -1,10 +1,12 @@
 //! The first catalog of a cluster.
 
+use super::privileges::Access;
+use super::roles::ROOT_ID;
 use super::{Catalog, CatalogChange, Database, Descriptor, Schema};
 use meridian_base::{DescriptorId, SchemaVersion, Timestamp};
 use meridian_placement::Survival;
 
-/// The role that owns everything until roles exist.
+/// The superuser of a new cluster.
 pub const ROOT_ROLE: &str = "root";
 /// Where a client lands that names no database: PostgreSQL's tools expect `postgres`, CockroachDB's
 /// `defaultdb`.
@@ -42,12 +44,15 @@ fn new_database(id: DescriptorId, name: &str, region: &str) -> Database {
         survival: Survival::Zone,
         owner: ROOT_ROLE.into(),
         comment: None,
+        access: Access::of(ROOT_ID),
     }
 }
 
 /// The schema every database starts with.
 pub(crate) fn public_schema(id: DescriptorId, database: DescriptorId) -> Schema {
-    Schema { id, database, name: "public".into(), owner: ROOT_ROLE.into(), comment: Some("standard public schema".into()) }
+    let mut public = Schema::new(id, database, "public", ROOT_ROLE, Access::of_public_schema());
+    public.comment = Some("standard public schema".into());
+    public
 }
 
 #[cfg(test)]

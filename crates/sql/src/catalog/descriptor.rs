@@ -3,16 +3,21 @@
 
 use super::escrow::{EscrowColumn, Shadow};
 use super::job::JobRecord;
+use super::login::LoginRules;
+use super::privileges::Access;
+use super::roles::{ROLES, ROOT_ID, Role};
 use crate::statistics::StoredStatistics;
 use crate::types::Type;
 use meridian_base::{ColumnMask, DescriptorId, Error, GroupId, NodeId, envelope, escrow};
 use meridian_placement::Survival;
 use serde::{Deserialize, Serialize};
+use std::sync::LazyLock;
 
 /// The parent of databases, groups and jobs.
 pub const ROOT: DescriptorId = DescriptorId(0);
 
 /// Anything the catalog holds.
+#[allow(clippy::large_enum_variant, reason = "a catalog shares its descriptors, each behind a pointer of its own")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Descriptor {
     Database(Database),
@@ -28,6 +33,9 @@ pub enum Descriptor {
     Leaving(Group),
     /// What is known about the rows of a table.
     Statistics(StoredStatistics),
+    Role(Role),
+    /// How clients log in.
+    LoginRules(LoginRules),
 }
 
 impl Descriptor {
@@ -41,6 +49,8 @@ impl Descriptor {
             Descriptor::Group(d) | Descriptor::Leaving(d) => DescriptorId(d.id.0),
             Descriptor::Job(d) => d.id,
             Descriptor::Statistics(d) => d.id,
+            Descriptor::Role(d) => d.id,
+            Descriptor::LoginRules(d) => d.id,
         }
     }
     /// What it is found under; groups, jobs and statistics have no name.
@@ -51,17 +61,42 @@ impl Descriptor {
             Descriptor::Table(d) => Some(&d.name),
             Descriptor::View(d) => Some(&d.name),
             Descriptor::Sequence(d) => Some(&d.name),
+            Descriptor::Role(d) => Some(&d.name),
             Descriptor::Group(_) | Descriptor::Job(_) | Descriptor::Leaving(_) | Descriptor::Statistics(_) => None,
+            Descriptor::LoginRules(_) => None,
         }
     }
     pub fn parent(&self) -> DescriptorId {
         match self {
             Descriptor::Database(_) | Descriptor::Group(_) | Descriptor::Job(_) => ROOT,
-            Descriptor::Leaving(_) | Descriptor::Statistics(_) => ROOT,
+            Descriptor::Leaving(_) | Descriptor::Statistics(_) | Descriptor::LoginRules(_) => ROOT,
+            Descriptor::Role(_) => ROLES,
             Descriptor::Schema(d) => d.database,
             Descriptor::Table(d) => d.schema,
             Descriptor::View(d) => d.schema,
             Descriptor::Sequence(d) => d.schema,
+        }
+    }
+    /// Its owner and who may do what with it.
+    pub fn access(&self) -> Option<&Access> {
+        match self {
+            Descriptor::Database(d) => Some(&d.access),
+            Descriptor::Schema(d) => Some(d.access()),
+            Descriptor::Table(d) => Some(&d.access),
+            Descriptor::View(d) => Some(&d.access),
+            Descriptor::Sequence(d) => Some(&d.access),
+            _ => None,
+        }
+    }
+    /// The same, to be changed.
+    pub fn access_mut(&mut self) -> Option<&mut Access> {
+        match self {
+            Descriptor::Database(d) => Some(&mut d.access),
+            Descriptor::Schema(d) => Some(d.access_mut()),
+            Descriptor::Table(d) => Some(&mut d.access),
+            Descriptor::View(d) => Some(&mut d.access),
+            Descriptor::Sequence(d) => Some(&mut d.access),
+            _ => None,
         }
     }
     /// A group that has replicas, whether rows are homed there or it is leaving.
@@ -91,8 +126,11 @@ pub struct Database {
     pub dropping: Vec<String>,
     /// What its data survives, and whether it stays at home.
     pub survival: Survival,
+    /// The name of the owner when it was made; see `access`.
     pub owner: String,
     pub comment: Option<String>,
+    #[serde(default)]
+    pub access: Access,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -100,8 +138,31 @@ pub struct Schema {
     pub id: DescriptorId,
     pub database: DescriptorId,
     pub name: String,
+    /// The name of the owner when it was made; see `access`.
     pub owner: String,
     pub comment: Option<String>,
+    #[serde(default)]
+    access: Option<Access>,
+}
+
+impl Schema {
+    pub fn new(id: DescriptorId, database: DescriptorId, name: &str, owner: &str, access: Access) -> Schema {
+        Schema { id, database, name: name.into(), owner: owner.into(), comment: None, access: Some(access) }
+    }
+    /// One from before there were roles is root's, and `public` is as it is in a new database.
+    pub fn access(&self) -> &Access {
+        static OF_PUBLIC: LazyLock<Access> = LazyLock::new(Access::of_public_schema);
+        static OF_ROOT: LazyLock<Access> = LazyLock::new(|| Access::of(ROOT_ID));
+        match &self.access {
+            Some(access) => access,
+            None if self.name == "public" => &OF_PUBLIC,
+            None => &OF_ROOT,
+        }
+    }
+    pub fn access_mut(&mut self) -> &mut Access {
+        let present = self.access().clone();
+        self.access.get_or_insert(present)
+    }
 }
 
 /// Where a group's replicas belong. Its voters are chosen by `placement` and kept by the group's
@@ -196,6 +257,7 @@ pub struct Table {
     pub infers_region_by: Option<DescriptorId>,
     /// Tables whose foreign keys point here: (table, constraint).
     pub referenced_by: Vec<(DescriptorId, DescriptorId)>,
+    /// The name of the owner when it was made; see `access`.
     pub owner: String,
     pub comment: Option<String>,
     #[serde(default, with = "envelope::each")]
@@ -203,6 +265,8 @@ pub struct Table {
     /// Columns that become escrow columns, or cease to be.
     #[serde(default, with = "envelope::each")]
     pub shadows: Vec<Shadow>,
+    #[serde(default)]
+    pub access: Access,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -410,8 +474,11 @@ pub struct View {
     pub query: String,
     pub columns: Vec<(String, Type)>,
     pub depends_on: Vec<DescriptorId>,
+    /// The name of the owner when it was made; see `access`.
     pub owner: String,
     pub comment: Option<String>,
+    #[serde(default)]
+    pub access: Access,
 }
 
 /// A sequence. Its counter is a row of the group, so that drawing from it is an ordinary local
@@ -436,8 +503,11 @@ pub struct Sequence {
     pub cache: i64,
     /// (table, column ordinal) it belongs to and vanishes with.
     pub owned_by: Option<(DescriptorId, u32)>,
+    /// The name of the owner when it was made; see `access`.
     pub owner: String,
     pub comment: Option<String>,
+    #[serde(default)]
+    pub access: Access,
 }
 
 impl Database {

@@ -8,7 +8,9 @@
 //! Identifiers arrive from the parser as they were written: unquoted ones are folded to lower case
 //! here, quoted ones are kept, and both are cut at 63 bytes ([`fold`]).
 
-use super::{Catalog, Database, Descriptor, ROOT, Schema, Sequence, Table, View};
+use super::{Authority, Catalog, Database, Descriptor, ROOT, Schema, Sequence, Table, View};
+use crate::catalog::privileges::Privileges;
+use crate::catalog::roles::{ROOT_ID, denied};
 use crate::catalog::system::{self, SystemTable};
 use crate::parse::{IndexName, fold, truncate};
 use crate::types::{CatalogView, EvalContext, Regions};
@@ -27,13 +29,20 @@ pub struct Names {
     pub database: String,
     /// As `SET search_path` gave it, parsed and folded; `$user` still in it.
     pub search_path: Vec<String>,
+    /// `current_user`.
     pub user: String,
+    /// The same, by id.
+    pub role: DescriptorId,
+    /// `session_user`.
+    pub session_role: DescriptorId,
 }
 
 impl Names {
-    /// A session's names before it sets anything: `search_path` is `"$user", public`.
+    /// A session's names before it sets anything: `search_path` is `"$user", public`. Whatever its
+    /// name, the user is the superuser.
     pub fn new(database: &str, user: &str) -> Names {
-        Names { database: database.into(), search_path: vec!["$user".into(), "public".into()], user: user.into() }
+        let search_path = vec!["$user".into(), "public".into()];
+        Names { database: database.into(), search_path, user: user.into(), role: ROOT_ID, session_role: ROOT_ID }
     }
     /// The path with `$user` replaced and `pg_catalog` in its place.
     pub fn effective_path(&self) -> impl Iterator<Item = &str> {
@@ -162,6 +171,15 @@ handle!(
     SequenceRef, Sequence
 );
 
+/// The schemas that somebody may use; `None`: all.
+struct Reach(Option<Authority>);
+
+impl Reach {
+    fn has(&self, catalog: &Catalog, schema: DescriptorId) -> bool {
+        self.0.as_ref().is_none_or(|who| catalog.permits(who, schema, Privileges::USAGE))
+    }
+}
+
 /// What a `FROM` item, `\d` or `regclass` may name.
 #[derive(Clone, Debug)]
 pub enum Relation {
@@ -247,9 +265,11 @@ impl Catalog {
     /// 3F000.
     pub fn creation_schema(&self, names: &Names) -> Result<&Schema> {
         let database = self.database(&names.database)?;
+        let reach = self.reach(names);
         names
             .effective_path()
-            .find_map(|s| self.find_schema(database.id, s))
+            .filter_map(|s| self.find_schema(database.id, s))
+            .find(|s| reach.has(self, s.id))
             .ok_or_else(|| Error::sql("3F000", "no schema has been selected to create in"))
     }
     /// The schema that a `CREATE` puts a name into.
@@ -283,12 +303,30 @@ impl Catalog {
     }
     /// The same; `None` if there is no such relation.
     pub fn find_relation(&self, names: &Names, name: &Name) -> Result<Option<Relation>> {
+        self.find_within(names, name, &self.reach(names))
+    }
+    /// The same for a name that its user did not choose, such as those in a view: whether somebody
+    /// may use the schema is not asked.
+    pub fn find_relation_unchecked(&self, names: &Names, name: &Name) -> Result<Option<Relation>> {
+        self.find_within(names, name, &Reach(None))
+    }
+    fn find_within(&self, names: &Names, name: &Name, reach: &Reach) -> Result<Option<Relation>> {
         self.check_database(names, name)?;
         let database = self.database(&names.database)?.id;
+        let is_in_reach = |schema: &str| self.find_schema(database, schema).is_none_or(|s| reach.has(self, s.id));
         Ok(match &name.schema {
+            Some(schema) if !is_in_reach(schema) => return Err(denied("schema", schema)),
             Some(schema) => self.relation_in(database, schema, &name.name),
-            None => names.effective_path().find_map(|schema| self.relation_in(database, schema, &name.name)),
+            None => {
+                let mut path = names.effective_path().filter(|schema| is_in_reach(schema));
+                path.find_map(|schema| self.relation_in(database, schema, &name.name))
+            }
         })
+    }
+    /// Which schemas a session may use.
+    fn reach(&self, names: &Names) -> Reach {
+        let is_superuser = self.role_by_id(names.role).is_some_and(|r| r.is_superuser);
+        Reach((!is_superuser).then(|| self.authority_of(names)))
     }
     fn relation_in(&self, database: DescriptorId, schema: &str, name: &str) -> Option<Relation> {
         if system::is_system_schema(schema) {

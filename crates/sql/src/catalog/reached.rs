@@ -63,7 +63,11 @@ impl Catalog {
         let reached = self.reaches();
         let is_held = |id: u32| reached.held.iter().any(|(first, end)| (*first..*end).contains(&id));
         let is_new = |d: &&Descriptor| !self.descriptors.contains_key(&d.id());
-        match change.put.iter().filter(is_new).find(|d| d.id().0 < self.next_id && !is_held(d.id().0)) {
+        // The system's own have their ids before they are stored.
+        let is_own =
+            |d: &&Descriptor| d.id().0 < bootstrap::FIRST_ID && matches!(d, Descriptor::Role(_) | Descriptor::LoginRules(_));
+        let is_drawn = |d: &&Descriptor| d.id().0 < self.next_id && !is_held(d.id().0) && !is_own(d);
+        match change.put.iter().filter(is_new).find(is_drawn) {
             Some(d) => Err(Error::internal(format!("a schema change uses the id {}, which others may have", d.id().0))),
             None => Ok(()),
         }

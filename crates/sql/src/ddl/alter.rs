@@ -21,6 +21,7 @@ impl Deriver<'_> {
     pub(super) fn alter_table(&mut self, alter: &AlterTable) -> Result<()> {
         // PostgreSQL lets ALTER TABLE rename and give away every kind of relation.
         let Some(relation) = self.relation_if_exists(&alter.name, "relation", alter.if_exists)? else { return Ok(()) };
+        self.must_own_relation(&relation)?;
         let id = match relation {
             Relation::Table(table) => table.id,
             Relation::System(t) => {
@@ -79,11 +80,11 @@ impl Deriver<'_> {
                 }
                 (AlterTableOperation::OwnerTo { new_owner }, Relation::View(v)) => {
                     let owner = self.owner(new_owner)?;
-                    self.put(crate::catalog::View { owner, ..(**v).clone() });
+                    self.give_to(v.id, owner)?;
                 }
                 (AlterTableOperation::OwnerTo { new_owner }, Relation::Sequence(s)) => {
                     let owner = self.owner(new_owner)?;
-                    self.put(crate::catalog::Sequence { owner, ..(**s).clone() });
+                    self.give_to(s.id, owner)?;
                 }
                 _ => return Err(Error::sql("42809", format!("ALTER action is not supported for {}s", relation.kind()))),
             }
@@ -120,7 +121,10 @@ impl Deriver<'_> {
                 return self.drop_constraint(table, &fold(name), *if_exists, is_cascade(drop_behavior));
             }
             Op::ValidateConstraint { name } => self.validate_constraint(&table, &fold(name))?,
-            Op::OwnerTo { new_owner } => table.owner = self.owner(new_owner)?,
+            Op::OwnerTo { new_owner } => {
+                let owner = self.owner(new_owner)?;
+                return self.give_to(table.id, owner);
+            }
             Op::SetOptionsParens { options } => {
                 self.table_parameters(options)?;
                 super::locality::set_inference(&mut table, options)?;
@@ -347,6 +351,7 @@ impl Deriver<'_> {
         expression: Option<&Expr>,
     ) -> Result<()> {
         let Some(table) = self.table_if_exists(table, if_exists)? else { return Ok(()) };
+        self.must_own(table.id)?;
         super::locality::refuse_in_change(&table)?;
         let mut table = (*table).clone();
         let (ordinal, _) = named_column(&table, column)?;
@@ -360,6 +365,7 @@ impl Deriver<'_> {
     /// `ALTER COLUMN column SET [NOT] VISIBLE`.
     pub(super) fn set_visible(&mut self, table: &ObjectName, if_exists: bool, column: &str, is_visible: bool) -> Result<()> {
         let Some(table) = self.table_if_exists(table, if_exists)? else { return Ok(()) };
+        self.must_own(table.id)?;
         let mut table = (*table).clone();
         let (ordinal, _) = named_column(&table, column)?;
         let had_key = !is_implicit_primary(&table, table.primary());

@@ -19,11 +19,13 @@ impl Deriver<'_> {
         match kind {
             CommentObject::Database => {
                 let mut d = self.catalog.database(&Name::from_ast(name)?.name)?.clone();
+                self.must_own(d.id)?;
                 d.comment = comment;
                 self.put(d);
             }
             CommentObject::Schema => {
                 let mut s = self.catalog.schema(self.names(), &Name::from_ast(name)?.name)?.clone();
+                self.must_own(s.id)?;
                 s.comment = comment;
                 self.put(s);
             }
@@ -34,6 +36,7 @@ impl Deriver<'_> {
                 if relation.kind() != wanted {
                     return Err(super::drop::wrong_kind(name, &relation, &wanted));
                 }
+                self.must_own_relation(&relation)?;
                 self.comment_on_relation(&relation, comment)?;
             }
             other => return Err(Error::unsupported(format!("COMMENT ON {other} is not supported yet"))),
@@ -63,7 +66,7 @@ impl Deriver<'_> {
         let (Some(column), false) = (column, path.is_empty()) else {
             return Err(Error::sql("42601", "column name must be qualified"));
         };
-        let mut table = (*self.table(&ObjectName(path))?).clone();
+        let mut table = (*self.own_table(&ObjectName(path))?).clone();
         let Some((ordinal, _)) = table.column(&column) else {
             return Err(Error::sql("42703", format!("column \"{column}\" of relation \"{}\" does not exist", table.name)));
         };

@@ -224,6 +224,9 @@ impl Deriver<'_> {
         let parent_name = Name::from_ast(&declaration.foreign_table)?;
         let is_self = self.is_self_reference(table, &parent_name)?;
         let mut parent = if is_self { table.clone() } else { (*self.catalog.table(self.names(), &parent_name)?).clone() };
+        if !is_self {
+            self.may_refer_to(&parent)?;
+        }
         let parent_columns = self.referred_columns(&parent, &declaration.referred_columns)?;
         let joined = columns.join("_");
         let name = self.constraint_name(table, name, &joined, "fkey")?;

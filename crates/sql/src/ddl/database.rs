@@ -3,10 +3,11 @@
 use super::Deriver;
 use crate::catalog::job::Job;
 use crate::catalog::lookup::Name;
+use crate::catalog::privileges::Access;
 use crate::catalog::system;
 use crate::catalog::{Database, Descriptor, Group, Schema, bootstrap};
 use crate::parse::fold;
-use crate::parse::{AlterDatabase, NewRegions};
+use crate::parse::{AlterDatabase, NewRegions, RoleSpec};
 use meridian_base::{DescriptorId, Error, GroupId, Result};
 use meridian_placement::Survival;
 use sqlparser::ast::{AlterSchema, AlterSchemaOperation, ObjectName, SchemaName};
@@ -27,7 +28,11 @@ impl Deriver<'_> {
             self.notice("42P04", format!("{message}, skipping"));
             return Ok(());
         }
-        let owner = owner.map_or_else(|| Ok(self.names().user.clone()), |o| self.role(o))?;
+        if !self.who.is_superuser && !self.catalog.role_by_id(self.who.role).is_some_and(|r| r.creates_databases) {
+            return Err(Error::sql("42501", "permission denied to create database"));
+        }
+        let owner = owner.map(|o| RoleSpec::Name(o.to_string()));
+        let owner = self.new_owner(owner.as_ref())?;
         let (id, schema) = (self.new_descriptor_id(), self.new_descriptor_id());
         let new = Database {
             id,
@@ -38,8 +43,9 @@ impl Deriver<'_> {
             secondary_region: None,
             dropping: Vec::new(),
             survival: Survival::Zone,
-            owner,
+            owner: self.catalog.role_name(owner),
             comment: None,
+            access: Access::of(owner),
         };
         let database = self.with_new_regions(new, regions)?;
         self.put(database);
@@ -49,6 +55,7 @@ impl Deriver<'_> {
 
     pub(super) fn alter_database(&mut self, name: &str, action: &AlterDatabase) -> Result<()> {
         let mut database = self.catalog.database(name)?.clone();
+        self.must_own(database.id)?;
         match action {
             AlterDatabase::Rename(new) => {
                 if database.name == self.names().database {
@@ -57,9 +64,15 @@ impl Deriver<'_> {
                 if self.catalog.find_database(new).is_some() {
                     return Err(Error::sql("42P04", format!("database \"{new}\" already exists")));
                 }
+                if !self.who.is_superuser && !self.catalog.role_by_id(self.who.role).is_some_and(|r| r.creates_databases) {
+                    return Err(Error::sql("42501", "permission denied to rename database"));
+                }
                 database.name = new.clone();
             }
-            AlterDatabase::Owner(role) => database.owner = self.role(role)?,
+            AlterDatabase::Owner(role) => {
+                let role = self.named_role(&RoleSpec::of(role))?;
+                return self.give_to(database.id, role);
+            }
             AlterDatabase::Set { .. } => {
                 return Err(Error::unsupported("settings of a database are not supported yet")
                     .hint("SET changes a setting for the session."));
@@ -84,6 +97,7 @@ impl Deriver<'_> {
             return Err(Error::sql("55006", "cannot drop the currently open database"));
         }
         let id = database.id;
+        self.must_own(id)?;
         let schemas: Vec<DescriptorId> = self.catalog.schemas(id).map(|s| s.id).collect();
         for schema in schemas {
             self.drop_schema_contents(schema)?;
@@ -103,8 +117,13 @@ impl Deriver<'_> {
             SchemaName::UnnamedAuthorization(role) => (Name::bare(&fold(role)), Some(fold(role))),
             SchemaName::NamedAuthorization(name, role) => (Name::from_ast(name)?, Some(fold(role))),
         };
-        let owner = owner.map_or_else(|| Ok(self.names().user.clone()), |o| self.role(&o))?;
         let database = self.catalog.database(name.schema.as_deref().unwrap_or(&self.names().database))?.id;
+        let owner = owner.map(|o| self.named_role(&RoleSpec::of(&o))).transpose()?;
+        self.may_create_schema(database)?;
+        if let Some(owner) = owner {
+            self.must_be_member(owner)?;
+        }
+        let owner = owner.unwrap_or(self.who.role);
         let name = name.name;
         if name.starts_with("pg_") {
             return Err(Error::sql("42939", format!("unacceptable schema name \"{name}\""))
@@ -119,7 +138,8 @@ impl Deriver<'_> {
             return Ok(());
         }
         let id = self.new_descriptor_id();
-        self.put(Schema { id, database, name, owner, comment: None });
+        let schema = Schema::new(id, database, &name, &self.catalog.role_name(owner), Access::of(owner));
+        self.put(schema);
         Ok(())
     }
 
@@ -133,6 +153,7 @@ impl Deriver<'_> {
             }
             Err(e) => return Err(e),
         };
+        self.must_own(schema.id)?;
         for operation in &alter.operations {
             match operation {
                 AlterSchemaOperation::Rename { name } => {
@@ -140,9 +161,13 @@ impl Deriver<'_> {
                     if self.catalog.find_schema(schema.database, &new).is_some() || system::is_system_schema(&new) {
                         return Err(Error::sql("42P06", format!("schema \"{new}\" already exists")));
                     }
+                    self.may_create_schema(schema.database)?;
                     schema.name = new;
                 }
-                AlterSchemaOperation::OwnerTo { owner } => schema.owner = self.owner(owner)?,
+                AlterSchemaOperation::OwnerTo { owner } => {
+                    let owner = self.owner(owner)?;
+                    return self.give_to(schema.id, owner);
+                }
                 _ => return Err(Error::unsupported("this form of ALTER SCHEMA is not supported")),
             }
         }
@@ -163,6 +188,11 @@ impl Deriver<'_> {
             }
             Err(e) => return Err(e),
         };
+        self.must_own(schema)?;
+        self.drop_schema_by_id(schema, cascade)
+    }
+    pub(super) fn drop_schema_by_id(&mut self, schema: DescriptorId, cascade: bool) -> Result<()> {
+        let name = self.catalog.schema_by_id(schema).map(|s| s.name.clone()).unwrap_or_default();
         let contents: Vec<String> = self
             .catalog
             .descriptors
@@ -206,5 +236,7 @@ pub(super) fn kind(d: &Descriptor) -> &'static str {
         Descriptor::Group(_) | Descriptor::Leaving(_) => "group",
         Descriptor::Job(_) => "job",
         Descriptor::Statistics(_) => "statistics",
+        Descriptor::Role(_) => "role",
+        Descriptor::LoginRules(_) => "rules of login",
     }
 }

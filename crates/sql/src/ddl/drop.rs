@@ -5,6 +5,7 @@ use super::Deriver;
 use super::constraint::forget_reference;
 use crate::catalog::escrow::Protocol;
 use crate::catalog::lookup::{Name, Relation, TableRef};
+use crate::catalog::privileges::Privileges;
 use crate::catalog::system;
 use crate::catalog::{Descriptor, ForeignKey, Sequence, Table};
 use meridian_base::{DescriptorId, Error, Result};
@@ -45,7 +46,10 @@ impl Deriver<'_> {
     pub(super) fn drop_table(&mut self, name: &ObjectName, if_exists: bool, cascade: bool) -> Result<()> {
         match self.relation_if_exists(name, "table", if_exists)? {
             None => Ok(()),
-            Some(Relation::Table(t)) => self.drop_table_by_id(t.id, cascade),
+            Some(Relation::Table(t)) => {
+                self.may_drop(&Relation::Table(t.clone()))?;
+                self.drop_table_by_id(t.id, cascade)
+            }
             Some(other) => Err(wrong_kind(name, &other, "table")),
         }
     }
@@ -126,7 +130,10 @@ impl Deriver<'_> {
     pub(super) fn drop_view(&mut self, name: &ObjectName, if_exists: bool, cascade: bool) -> Result<()> {
         match self.relation_if_exists(name, "view", if_exists)? {
             None => Ok(()),
-            Some(Relation::View(v)) => self.drop_view_by_id(v.id, cascade),
+            Some(Relation::View(v)) => {
+                self.may_drop(&Relation::View(v.clone()))?;
+                self.drop_view_by_id(v.id, cascade)
+            }
             Some(other) => Err(wrong_kind(name, &other, "view")),
         }
     }
@@ -150,7 +157,10 @@ impl Deriver<'_> {
     pub(super) fn drop_sequence(&mut self, name: &ObjectName, if_exists: bool, cascade: bool) -> Result<()> {
         match self.relation_if_exists(name, "sequence", if_exists)? {
             None => Ok(()),
-            Some(Relation::Sequence(s)) => self.drop_sequence_by_id(s.id, cascade),
+            Some(Relation::Sequence(s)) => {
+                self.may_drop(&Relation::Sequence(s.clone()))?;
+                self.drop_sequence_by_id(s.id, cascade)
+            }
             Some(other) => Err(wrong_kind(name, &other, "sequence")),
         }
     }
@@ -201,6 +211,7 @@ impl Deriver<'_> {
         let mut tables: Vec<DescriptorId> = Vec::new();
         for target in &truncate.table_names {
             let Some(table) = self.table_if_exists(&target.name, truncate.if_exists)? else { continue };
+            self.catalog.check(&self.who, table.id, Privileges::TRUNCATE)?;
             if !tables.contains(&table.id) {
                 tables.push(table.id);
             }
@@ -221,6 +232,7 @@ impl Deriver<'_> {
                         .hint(format!("Truncate table \"{name}\" at the same time, or use TRUNCATE ... CASCADE.")));
                 }
                 self.notice("00000", format!("truncate cascades to table \"{name}\""));
+                self.catalog.check(&self.who, *child, Privileges::TRUNCATE)?;
                 tables.push(*child);
             }
         }
@@ -257,6 +269,7 @@ impl Deriver<'_> {
         self.private.push(id);
         if restart_identity {
             for mut sequence in self.sequences_of(id, None) {
+                self.must_own(sequence.id)?;
                 sequence.index_id = self.new_id();
                 self.put(sequence);
             }

@@ -80,6 +80,7 @@ impl Deriver<'_> {
     /// `ALTER TABLE … ALTER COLUMN … SET ESCROW`, `… DROP ESCROW`.
     pub(super) fn split_column(&mut self, table: &ast::ObjectName, if_exists: bool, column: &str, is_split: bool) -> Result<()> {
         let Some(table) = self.table_if_exists(table, if_exists)? else { return Ok(()) };
+        self.must_own(table.id)?;
         refuse_in_change(&table)?;
         let mut table = (*table).clone();
         let (ordinal, _) = named_column(&table, column)?;
@@ -155,6 +156,7 @@ impl Deriver<'_> {
         settings: &[(String, String)],
     ) -> Result<()> {
         let Some(table) = self.table_if_exists(table, if_exists)? else { return Ok(()) };
+        self.must_own(table.id)?;
         refuse_in_change(&table)?;
         let mut table = (*table).clone();
         let (ordinal, _) = named_column(&table, column)?;

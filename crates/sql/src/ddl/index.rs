@@ -16,7 +16,7 @@ impl Deriver<'_> {
         let create = &new.create;
         refuse_unsupported(create)?;
         self.index_parameters(&create.with)?;
-        let table = self.table(&create.table_name)?;
+        let table = self.own_table(&create.table_name)?;
         let mut table = (*table).clone();
         let columns = self.key_of(&table, create)?;
         let stored = stored_columns(&table, &columns, &create.include)?;
@@ -110,6 +110,7 @@ impl Deriver<'_> {
 
     pub(super) fn alter_index(&mut self, index: &IndexName, if_exists: bool, action: &AlterIndex) -> Result<()> {
         let Some((table, id)) = self.index_if_exists(index, "relation", if_exists)? else { return Ok(()) };
+        self.must_own_index(table, id)?;
         let is_visible = match action {
             AlterIndex::Rename(new) => return self.rename_index(table, id, new),
             AlterIndex::SetVisible(is_visible) => *is_visible,
@@ -161,6 +162,7 @@ impl Deriver<'_> {
 
     pub(super) fn drop_index(&mut self, index: &IndexName, if_exists: bool, cascade: bool) -> Result<()> {
         let Some((table, id)) = self.index_if_exists(index, "index", if_exists)? else { return Ok(()) };
+        self.may_drop_index(table, id)?;
         let table = self.table_by_id(table)?;
         if let Some(index) = table.indexes.iter().find(|i| i.id == id && i.is_constraint) {
             let what = format!("constraint {} on table {}", index.name, table.name);

@@ -82,6 +82,7 @@ impl Deriver<'_> {
     /// `ALTER TABLE … SET LOCALITY`.
     pub(super) fn set_locality(&mut self, name: &ObjectName, if_exists: bool, locality: &Locality) -> Result<()> {
         let Some(table) = self.table_if_exists(name, if_exists)? else { return Ok(()) };
+        self.must_own(table.id)?;
         let database = self.database_of(table.schema)?;
         let mut table = (*table).clone();
         refuse_in_change(&table)?;

@@ -11,22 +11,25 @@
 //! applied to as it goes, so that the second action of an `ALTER TABLE` sees what the first one
 //! did.
 
+mod access;
 mod alter;
 mod comment;
 mod constraint;
 mod database;
 mod drop;
 mod escrow;
+mod grants;
 mod index;
 mod locality;
 mod regions;
+mod roles;
 mod sequence;
 mod table;
 mod view;
 
 use crate::catalog::job::Job;
 use crate::catalog::lookup::{Name, Names, TableRef};
-use crate::catalog::{Catalog, CatalogChange, ColumnState, Descriptor, Table};
+use crate::catalog::{Authority, Catalog, CatalogChange, ColumnState, Descriptor, Table};
 use crate::env::NodeLocality;
 use crate::parse::fold;
 use crate::parse::{IndexName, Kind, NewRegions, Statement};
@@ -72,9 +75,10 @@ pub struct Ddl {
     pub private: Vec<DescriptorId>,
 }
 
-/// A NOTICE for the client.
+/// A NOTICE or WARNING for the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
+    pub severity: &'static str,
     pub sqlstate: &'static str,
     pub message: String,
 }
@@ -86,7 +90,7 @@ pub fn is_ddl(statement: &Statement) -> bool {
         Kind::CreateDatabase { .. } | Kind::AlterDatabase { .. } => true,
         Kind::SetLocality { .. } | Kind::SetOnUpdate { .. } | Kind::SetVisible { .. } | Kind::SetEscrow { .. } => true,
         Kind::SplitColumn { .. } => true,
-        Kind::AlterSequence { .. } => true,
+        Kind::AlterSequence { .. } | Kind::Role(_) | Kind::AlterSystem { .. } => true,
         Kind::CreateIndex(_) | Kind::AlterIndex { .. } | Kind::DropIndexes { .. } => true,
         Kind::Sql(sql) => is_ddl_ast(sql),
         _ => false,
@@ -105,7 +109,6 @@ fn is_ddl_ast(statement: &ast::Statement) -> bool {
             | S::CreateExtension(_)
             | S::DropExtension(_)
             | S::CreateType { .. }
-            | S::CreateRole(_)
             | S::CreateFunction(_)
             | S::CreateTrigger(_)
             | S::AlterTable(_)
@@ -116,8 +119,6 @@ fn is_ddl_ast(statement: &ast::Statement) -> bool {
             | S::DropTrigger(_)
             | S::Truncate(_)
             | S::Comment { .. }
-            | S::Grant(_)
-            | S::Revoke(_)
     )
 }
 
@@ -176,6 +177,11 @@ pub fn derive(statement: &Statement, catalog: &Catalog, context: &DdlContext) ->
             d.alter_sequence(name, *if_exists, action)?;
             "ALTER SEQUENCE"
         }
+        Kind::Role(statement) => d.role_statement(statement)?,
+        Kind::AlterSystem { name, value } => {
+            d.alter_system(name, value.as_deref())?;
+            "ALTER SYSTEM"
+        }
         _ => return Err(Error::internal("not a schema change")),
     };
     for descriptor in &mut d.change.put {
@@ -201,6 +207,8 @@ pub fn derive(statement: &Statement, catalog: &Catalog, context: &DdlContext) ->
 /// A statement being derived: the catalog with the statement's changes so far, and what they are.
 struct Deriver<'a> {
     context: &'a DdlContext<'a>,
+    /// What the user may do.
+    who: Authority,
     catalog: Catalog,
     change: CatalogChange,
     notices: Vec<Notice>,
@@ -214,6 +222,7 @@ impl<'a> Deriver<'a> {
     fn new(catalog: &Catalog, context: &'a DdlContext<'a>) -> Deriver<'a> {
         let change = CatalogChange { next_id: catalog.next_id, ..CatalogChange::default() };
         Deriver {
+            who: catalog.authority_of(context.names),
             context,
             catalog: catalog.clone(),
             change,
@@ -264,10 +273,6 @@ impl<'a> Deriver<'a> {
             S::Comment { object_type, object_name, comment, if_exists } => {
                 self.comment(*object_type, object_name, comment.as_deref(), *if_exists)?;
                 "COMMENT"
-            }
-            S::Grant(_) | S::Revoke(_) | S::CreateRole(_) => {
-                return Err(Error::unsupported("roles and privileges are not supported yet")
-                    .hint("Every user may do everything, so there is nothing to grant."));
             }
             S::CreateExtension(e) => {
                 return Err(Error::unsupported(format!("extension \"{}\" is not available", fold(&e.name)))
@@ -346,11 +351,20 @@ impl<'a> Deriver<'a> {
         }
     }
     fn notice(&mut self, sqlstate: &'static str, message: String) {
-        self.notices.push(Notice { sqlstate, message });
+        self.notices.push(Notice { severity: "NOTICE", sqlstate, message });
+    }
+    fn warning(&mut self, sqlstate: &'static str, message: String) {
+        self.notices.push(Notice { severity: "WARNING", sqlstate, message });
     }
     /// The table as this statement has it now.
     fn table(&self, name: &ObjectName) -> Result<TableRef> {
         self.catalog.table(self.names(), &Name::from_ast(name)?)
+    }
+    /// The same, which has to be the user's own.
+    fn own_table(&self, name: &ObjectName) -> Result<TableRef> {
+        let table = self.table(name)?;
+        self.must_own(table.id)?;
+        Ok(table)
     }
     fn table_by_id(&self, id: DescriptorId) -> Result<Table> {
         let table = self.catalog.table_by_id(id).ok_or_else(|| Error::internal("a table of this statement is gone"))?;
@@ -369,26 +383,6 @@ impl<'a> Deriver<'a> {
     fn is_private(&self, table: DescriptorId) -> bool {
         self.context.private.contains(&table) || self.private.contains(&table)
     }
-
-    /// A role by name: there are no roles yet but the one that owns everything and the user's own.
-    fn role(&self, role: &str) -> Result<String> {
-        let owner = |d: &Descriptor| match d {
-            Descriptor::Database(x) => x.owner == role,
-            Descriptor::Schema(x) => x.owner == role,
-            Descriptor::Table(x) => x.owner == role,
-            _ => false,
-        };
-        let known = role == crate::catalog::bootstrap::ROOT_ROLE
-            || role == self.names().user
-            || self.catalog.descriptors.values().any(|d| owner(d));
-        if known { Ok(role.to_string()) } else { Err(Error::sql("42704", format!("role \"{role}\" does not exist"))) }
-    }
-    fn owner(&self, owner: &ast::Owner) -> Result<String> {
-        match owner {
-            ast::Owner::Ident(role) => self.role(&fold(role)),
-            _ => Ok(self.names().user.clone()),
-        }
-    }
 }
 
 macro_rules! into_descriptor {
@@ -400,7 +394,7 @@ macro_rules! into_descriptor {
         }
     )* };
 }
-into_descriptor!(Database, Schema, Table, View, Sequence);
+into_descriptor!(Database, Schema, Table, View, Sequence, Role);
 
 /// A session that reads a literal otherwise, if any does.
 fn somewhere_else(eval: &EvalContext) -> EvalContext {

@@ -3,8 +3,9 @@
 
 use super::{Deriver, free_name};
 use crate::catalog::lookup::{Name, Relation};
+use crate::catalog::privileges::Access;
 use crate::catalog::{Sequence, Table};
-use crate::parse::{AlterSequence, SequenceOption};
+use crate::parse::{AlterSequence, RoleSpec, SequenceOption};
 use crate::types::Type;
 use meridian_base::{DescriptorId, Error, Result};
 use sqlparser::ast::{self, Expr, ObjectName, SequenceOptions};
@@ -20,6 +21,7 @@ impl Deriver<'_> {
         }
         let name = Name::from_ast(name)?;
         let schema = self.catalog.schema_for_new(self.names(), &name)?.id;
+        self.may_create_in(schema)?;
         if self.catalog.is_relation_name_taken(schema, &name.name) {
             let message = format!("relation \"{}\" already exists", name.name);
             if !if_not_exists {
@@ -38,6 +40,7 @@ impl Deriver<'_> {
             group,
             index_id: self.new_id(),
             owner: self.names().user.clone(),
+            access: self.own_access(),
             ..blank(ty)?
         };
         apply(&mut sequence, &from_ast(sequence_options)?, true)?;
@@ -67,6 +70,7 @@ impl Deriver<'_> {
             index_id: self.new_id(),
             owned_by: Some((table.id, ordinal)),
             owner: table.owner.clone(),
+            access: Access::of(table.access.owner()),
             ..blank(column.ty.clone())?
         };
         apply(&mut sequence, &from_ast(options)?, true)?;
@@ -97,10 +101,17 @@ impl Deriver<'_> {
             Some(Relation::Sequence(s)) => (*s).clone(),
             Some(other) => return Err(super::drop::wrong_kind(name, &other, "sequence")),
         };
+        self.must_own(sequence.id)?;
         match action {
             AlterSequence::Rename(new) => return self.rename_relation(sequence.id, new),
-            AlterSequence::Owner(role) => sequence.owner = self.role(role)?,
-            AlterSequence::SetSchema(schema) => sequence.schema = self.catalog.schema(self.names(), schema)?.id,
+            AlterSequence::Owner(role) => {
+                let role = self.named_role(&RoleSpec::of(role))?;
+                return self.give_to(sequence.id, role);
+            }
+            AlterSequence::SetSchema(schema) => {
+                sequence.schema = self.catalog.schema(self.names(), schema)?.id;
+                self.may_create_in(sequence.schema)?;
+            }
             AlterSequence::Options { options } => {
                 apply(&mut sequence, options, false)?;
                 for option in options {
@@ -145,6 +156,7 @@ fn blank(ty: Type) -> Result<Sequence> {
         owned_by: None,
         owner: String::new(),
         comment: None,
+        access: Access::default(),
     })
 }
 

@@ -5,6 +5,7 @@ use super::{Deriver, free_name};
 use crate::catalog::declared::declared;
 use crate::catalog::expression::{Facts, default_text, resolve_columns};
 use crate::catalog::lookup::Name;
+use crate::catalog::privileges::Privileges;
 use crate::catalog::{self, Column, ColumnState, Database, Identity, Table};
 use crate::parse::Locality;
 use crate::parse::fold;
@@ -29,6 +30,7 @@ impl Deriver<'_> {
         }
         let name = Name::from_ast(&create.name)?;
         let schema = self.catalog.schema_for_new(self.names(), &name)?.id;
+        self.may_create_in(schema)?;
         if self.catalog.is_relation_name_taken(schema, &name.name) {
             let message = format!("relation \"{}\" already exists", name.name);
             if !create.if_not_exists {
@@ -57,6 +59,7 @@ impl Deriver<'_> {
             comment: None,
             escrow: Vec::new(),
             shadows: Vec::new(),
+            access: self.own_access(),
         };
         self.private.push(id);
         self.copy_like(&mut table, create.like.as_ref())?;
@@ -93,6 +96,7 @@ impl Deriver<'_> {
     fn copy_like(&mut self, table: &mut Table, like: Option<&CreateTableLikeKind>) -> Result<()> {
         let Some(CreateTableLikeKind::Parenthesized(like) | CreateTableLikeKind::Plain(like)) = like else { return Ok(()) };
         let source = self.table(&like.name)?;
+        self.catalog.check(&self.who, source.id, Privileges::SELECT)?;
         let with_defaults = like.defaults == Some(CreateTableLikeDefaults::Including);
         for (_, column) in source.public_columns() {
             table.columns.push(Column {

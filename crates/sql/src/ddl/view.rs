@@ -18,6 +18,7 @@ impl Deriver<'_> {
         refuse_unsupported(create)?;
         let name = Name::from_ast(&create.name)?;
         let schema = self.catalog.schema_for_new(self.names(), &name)?.id;
+        self.may_create_in(schema)?;
         let existing =
             match self.catalog.find_relation(self.names(), &Name { schema: Some(self.schema_name(schema)), ..name.clone() })? {
                 Some(Relation::View(v)) if create.or_replace => Some(v),
@@ -35,6 +36,7 @@ impl Deriver<'_> {
         let columns = self.columns_of(&query, create)?;
         let id = match &existing {
             Some(old) => {
+                self.must_own(old.id)?;
                 check_replacement(old, &columns)?;
                 old.id
             }
@@ -44,8 +46,9 @@ impl Deriver<'_> {
             return Err(Error::sql("42P17", format!("infinite recursion detected in rules for relation \"{}\"", name.name)));
         }
         let owner = self.names().user.clone();
+        let access = existing.as_ref().map_or_else(|| self.own_access(), |v| v.access.clone());
         let comment = existing.and_then(|v| v.comment.clone());
-        self.put(View { id, schema, name: name.name, query: query.to_string(), columns, depends_on, owner, comment });
+        self.put(View { id, schema, name: name.name, query: query.to_string(), columns, depends_on, owner, comment, access });
         Ok(())
     }
 

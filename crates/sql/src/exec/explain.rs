@@ -85,6 +85,8 @@ async fn run<T: Transaction>(
         columns: inner.columns.clone(),
         tag: inner.tag,
         descriptors: inner.descriptors.clone(),
+        needs: Vec::new(),
+        permit: Default::default(),
         groups: inner.groups.clone(),
         read_only: inner.read_only,
         changes: None,

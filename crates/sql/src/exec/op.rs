@@ -1,6 +1,8 @@
 //! Operators: the state of a running plan.
 
 use super::{BATCH, BATCH_BYTES, Runtime, aggregate, dml, join, lock_rows, scan, sets, size, window};
+use crate::catalog::privileges::Privileges;
+use crate::catalog::roles::denied;
 use crate::env::Transaction;
 use crate::plan::eval::bulk::Bulk;
 use crate::plan::eval::{Env, Members, Memo, Missing, Rows, Stop, eval, holds, is_true};
@@ -480,8 +482,8 @@ pub(crate) async fn eval_scalar<T: Transaction>(
                     }
                 }
             }
-            Missing::Sequence { slot, op, target, args } => {
-                let drawn = draw(op, target, &args, rt).await?;
+            Missing::Sequence { slot, op, target, args, is_identity } => {
+                let drawn = draw(op, target, &args, is_identity, rt).await?;
                 rt.shared.memo.draws.insert(slot, drawn);
             }
         }
@@ -534,6 +536,7 @@ async fn draw<T: Transaction>(
     op: SequenceOp,
     target: Option<meridian_base::DescriptorId>,
     args: &[Datum],
+    is_identity: bool,
     rt: &mut Runtime<'_, T>,
 ) -> Result<i64> {
     let sequences = rt.ctx.sequences;
@@ -542,6 +545,9 @@ async fn draw<T: Transaction>(
     }
     let found = target.and_then(|id| rt.ctx.catalog.sequence_by_id(id));
     let sequence = found.ok_or_else(|| Error::sql("42809", "this is not a sequence"))?;
+    if !is_identity {
+        may_draw(op, sequence.id, rt)?;
+    }
     match (op, args) {
         (SequenceOp::Next, _) => sequences.nextval(&sequence, rt.ctx.catalog).await,
         (SequenceOp::Current, _) => sequences.currval(sequence.id),
@@ -551,6 +557,31 @@ async fn draw<T: Transaction>(
         }
         _ => Err(Error::internal("setval without a value")),
     }
+}
+
+/// 42501 unless the user may do this to a sequence, by the statement's catalog and by the newest one.
+fn may_draw<T: Transaction>(op: SequenceOp, sequence: meridian_base::DescriptorId, rt: &Runtime<'_, T>) -> Result<()> {
+    let any_of = match op {
+        SequenceOp::Next => Privileges::USAGE.with(Privileges::UPDATE),
+        SequenceOp::Set => Privileges::UPDATE,
+        SequenceOp::Current | SequenceOp::Last => Privileges::USAGE.with(Privileges::SELECT),
+    };
+    let eval = rt.ctx.eval;
+    let newest = rt.ctx.system.newest();
+    let is_newest = newest.seen == rt.ctx.catalog.seen || rt.ctx.catalog.is_private;
+    let catalogs = [Some(rt.ctx.catalog), Some(&newest).filter(|_| !is_newest)];
+    for catalog in catalogs.into_iter().flatten() {
+        if catalog.role_by_id(eval.role).is_some_and(|r| r.is_superuser) {
+            continue;
+        }
+        let who = catalog.authority(eval.role, &eval.database);
+        let Some((kind, access)) = catalog.access(sequence) else { continue };
+        if catalog.held(&who, kind, access).and(any_of).is_empty() {
+            let name = catalog.sequence_by_id(sequence).map(|s| s.name.clone()).unwrap_or_default();
+            return Err(denied("sequence", &name));
+        }
+    }
+    Ok(())
 }
 
 /// Compares two key values in one order.

@@ -126,6 +126,7 @@ pub async fn execute<E: Environment>(env: &E, statement: &Statement, context: &J
             eval: &context.eval.with_catalog(catalog.clone()),
         };
         let Ddl { tag, notices, change, jobs, .. } = crate::ddl::derive(statement, &catalog, &ddl_context)?;
+        check_known(env, &change)?;
         match commit(env, Step { base: catalog, change, jobs, is_one_of_many: false }, None, context).await {
             Ok(Committed::Stale(_)) => {}
             Err(e) if e.is_retry() => {}
@@ -136,6 +137,16 @@ pub async fn execute<E: Environment>(env: &E, statement: &Statement, context: &J
         }
     }
     Err(Error::retry("other schema changes came first, again and again"))
+}
+
+/// Refuses what a node of an earlier version could not read.
+pub(crate) fn check_known<E: Environment>(env: &E, change: &CatalogChange) -> Result<()> {
+    let is_new = |d: &Descriptor| matches!(d, Descriptor::Role(_) | Descriptor::LoginRules(_));
+    if !change.put.iter().any(is_new) || env.knows_roles() {
+        return Ok(());
+    }
+    Err(Error::unsupported("roles are not known to every node yet")
+        .hint("Run a newer program on all nodes; meridian node status shows which version the cluster is at."))
 }
 
 /// A change derived from `base`, and what is left to do after it.

@@ -131,7 +131,11 @@ pub(super) async fn await_placement<E: Environment>(env: &E, database: Descripto
         let missing = what_moves(env, database).await?;
         if tokio::time::Instant::now() > patience {
             let message = format!("the change is made, and replicas are still being moved ({missing})");
-            return Some(Notice { sqlstate: "00000", message: format!("{message}; SHOW JOBS shows how far they are") });
+            return Some(Notice {
+                severity: "NOTICE",
+                sqlstate: "00000",
+                message: format!("{message}; SHOW JOBS shows how far they are"),
+            });
         }
         tokio::time::sleep(PLACEMENT_POLL).await;
     }

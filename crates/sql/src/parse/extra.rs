@@ -12,6 +12,7 @@ pub(super) fn parse(c: &mut Cursor) -> Result<Option<Kind>> {
     let kind = match () {
         _ if c.take(&["create", "database"]) => create_database(c)?,
         _ if c.take(&["alter", "database"]) => alter_database(c)?,
+        _ if c.take(&["alter", "system"]) => return alter_system(c).map(Some),
         _ if c.take(&["alter", "sequence"]) => alter_sequence(c)?,
         _ if c.sees(&["alter", "table"]) => return alter_table(c),
         _ if c.take(&["alter", "index"]) => alter_index(c)?,
@@ -82,12 +83,33 @@ fn unsupported(c: &mut Cursor) -> Option<Kind> {
         (&["create", "cast"], "CREATE CAST"),
         (&["create", "statistics"], "CREATE STATISTICS"),
         (&["alter", "default", "privileges"], "ALTER DEFAULT PRIVILEGES"),
-        (&["alter", "system"], "ALTER SYSTEM"),
         (&["security", "label"], "SECURITY LABEL"),
-        (&["reassign", "owned"], "REASSIGN OWNED"),
         (&["import", "foreign", "schema"], "IMPORT FOREIGN SCHEMA"),
     ];
     STATEMENTS.iter().find(|(words, _)| c.sees(words)).map(|(_, name)| Kind::Unsupported(name))
+}
+
+/// `ALTER SYSTEM SET hba_rules = '…'`, `RESET hba_rules`; the same of `ident_maps`.
+fn alter_system(c: &mut Cursor) -> Result<Kind> {
+    let resets = c.take(&["reset"]);
+    if !resets && !c.take(&["set"]) {
+        return c.fail();
+    }
+    let name = c.name()?;
+    if !["hba_rules", "ident_maps"].contains(&name.as_str()) {
+        return Ok(Kind::Unsupported("ALTER SYSTEM of this parameter"));
+    }
+    let mut value = None;
+    if !resets {
+        if !c.take_token(&Token::Eq) {
+            c.expect(&["to"])?;
+        }
+        if !c.take(&["default"]) {
+            value = Some(super::roles::string(c)?);
+        }
+    }
+    c.end()?;
+    Ok(Kind::AlterSystem { name, value })
 }
 
 fn create_database(c: &mut Cursor) -> Result<Kind> {

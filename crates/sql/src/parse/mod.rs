@@ -21,11 +21,14 @@ mod fingerprint;
 mod foreign;
 mod ident;
 mod rewrite;
+mod roles;
 mod statement;
 
 pub(crate) use escrow::{ShowEscrow, show_escrow};
 pub use fingerprint::{Fingerprint, Literal, LiteralKind, fingerprint};
 pub use ident::{fold, truncate};
+pub(crate) use roles::reserved;
+pub use roles::{GrantOn, GrantPrivileges, Members, Password, RoleOptions, RoleSpec, RoleStatement, without_passwords};
 pub use sqlparser::ast;
 pub use statement::*;
 
@@ -231,7 +234,11 @@ fn rebased(tokens: &[TokenWithSpan], start: Location) -> Vec<TokenWithSpan> {
 fn parse_one(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(Kind, rewrite::Cut)> {
     let as_of = rewrite::cut_as_of(&mut tokens, place)?;
     let mut cursor = Cursor::new(&tokens, place);
-    if let Some(kind) = extra::parse(&mut cursor)? {
+    let extra = match roles::parse(&mut cursor)? {
+        Some(kind) => Some(kind),
+        None => extra::parse(&mut cursor)?,
+    };
+    if let Some(kind) = extra {
         let said = cockroach::Said { ignored: cursor.ignored, ..Default::default() };
         return Ok((kind, rewrite::Cut { as_of, said, ..rewrite::Cut::default() }));
     }

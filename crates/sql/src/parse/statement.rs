@@ -78,6 +78,10 @@ pub enum Kind {
     SplitColumn { table: ast::ObjectName, if_exists: bool, column: String, is_split: bool },
     /// `ALTER TABLE name ALTER COLUMN column SET (escrow.name = 'value', …)`.
     SetEscrow { table: ast::ObjectName, if_exists: bool, column: String, settings: Vec<(String, String)> },
+    /// `ALTER SYSTEM SET name = value`; `None`: the default.
+    AlterSystem { name: String, value: Option<String> },
+    /// Roles and privileges.
+    Role(Box<super::roles::RoleStatement>),
     /// `ALTER SEQUENCE name …`.
     AlterSequence { name: ast::ObjectName, if_exists: bool, action: AlterSequence },
     /// `SHOW REGIONS …`.

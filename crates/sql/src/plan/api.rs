@@ -2,9 +2,11 @@
 
 use crate::catalog::Catalog;
 use crate::catalog::lookup::Names;
+use crate::catalog::privileges::Privileges;
 use crate::types::{EvalContext, Type};
-use meridian_base::{DescriptorId, GroupId};
+use meridian_base::{DescriptorId, GroupId, SchemaVersion};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How names are found and constants are folded.
 #[derive(Clone, Copy)]
@@ -22,6 +24,48 @@ pub struct OutputColumn {
     pub ty: Type,
     /// The table column it shows unchanged, if it is one: the descriptor and the ordinal.
     pub origin: Option<(DescriptorId, u32)>,
+}
+
+/// A privilege that a statement needs, asked for whenever it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Need {
+    pub on: NeedOn,
+    pub privileges: Privileges,
+    /// Who needs it; `None`: whoever runs the statement. What a view reads, its owner needs.
+    pub by: Option<DescriptorId>,
+}
+
+/// What a [`Need`] is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NeedOn {
+    Object(DescriptorId),
+    /// A system table with secrets, by name: a superuser reads it, and nobody else.
+    Secrets(&'static str),
+}
+
+/// Remembers that the needs of a plan were met: a role and a version of the catalog.
+#[derive(Debug, Default)]
+pub(crate) struct Permit(AtomicU64);
+
+impl Permit {
+    const VERSION_BITS: u32 = 40;
+    /// `None`: the numbers are too large to be remembered.
+    fn pack(role: DescriptorId, seen: SchemaVersion) -> Option<u64> {
+        let fits = role.0 < 1 << (64 - Permit::VERSION_BITS) && seen.0 < 1 << Permit::VERSION_BITS && role.0 > 0;
+        fits.then(|| u64::from(role.0) << Permit::VERSION_BITS | seen.0)
+    }
+    pub fn is_of(&self, role: DescriptorId, seen: SchemaVersion) -> bool {
+        Permit::pack(role, seen).is_some_and(|packed| self.0.load(Ordering::Relaxed) == packed)
+    }
+    /// Whether it was remembered for anybody.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
+    pub fn remember(&self, role: DescriptorId, seen: SchemaVersion) {
+        if let Some(packed) = Permit::pack(role, seen) {
+            self.0.store(packed, Ordering::Relaxed);
+        }
+    }
 }
 
 /// The command tag's first word, and how many rows it counts.
@@ -45,6 +89,10 @@ pub struct Prepared {
     pub tag: Tag,
     /// Every descriptor it used, sorted.
     pub descriptors: Vec<DescriptorId>,
+    /// What its user has to be allowed; see [`Need`].
+    pub needs: Vec<Need>,
+    /// For whom, and by which catalog, that was found to be so.
+    pub(crate) permit: Permit,
     /// The groups it may touch, sorted; empty if it reads system tables or nothing.
     pub groups: Vec<GroupId>,
     /// Neither writes nor locks rows, nor draws from sequences.

@@ -171,7 +171,7 @@ impl Binder<'_> {
                 let t = self.expr(a)?;
                 match &t.expr {
                     Expr::Const(Datum::Text(text)) if matches!(t.ty, Type::Unknown | Type::Text) => {
-                        let found = Name::parse(text.as_str()).and_then(|n| self.ctx.catalog.sequence(self.ctx.names, &n));
+                        let found = Name::parse(text.as_str()).and_then(|n| self.sequence_named(&n));
                         let sequence = found.map_err(|e| self.at(e, t.span))?;
                         self.descriptors.insert(sequence.id);
                         SequenceTarget::Known(sequence.id)
@@ -186,7 +186,7 @@ impl Binder<'_> {
         }
         self.cacheable &= !matches!(target, SequenceTarget::Computed(_));
         self.writes |= matches!(op, SequenceOp::Next | SequenceOp::Set);
-        let call = SequenceCall { slot: self.slot(), op, target, args: rest };
+        let call = SequenceCall { slot: self.slot(), op, target, args: rest, is_identity: false };
         Ok(Typed::new(Expr::Sequence(Box::new(call)), Type::Int8))
     }
 

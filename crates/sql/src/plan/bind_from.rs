@@ -1,5 +1,6 @@
 //! Binds the items of `FROM`: tables, views, subqueries, functions, joins.
 
+use super::NeedOn;
 use super::bind_call::{argument, function_name};
 use super::bind_query::OutCol;
 use super::binder::{Binder, CteKind, Scope, ScopeCol, Typed};
@@ -7,6 +8,7 @@ use super::locks::{self, Locks, locking_of};
 use super::rel::*;
 use crate::catalog::functions::FUNCTIONS;
 use crate::catalog::lookup::{Name, Relation, TableRef, ViewRef};
+use crate::catalog::privileges::Privileges;
 use crate::catalog::{Column, Descriptor, GroupKind};
 use crate::env::Locking;
 use crate::parse::fold;
@@ -17,6 +19,9 @@ use crate::types::functions::FunctionKind;
 use meridian_base::{DescriptorId, Error, GroupId, Result};
 use sqlparser::ast::{self, Expr as Ast, Spanned};
 use std::sync::Arc;
+
+/// System tables that tell what a password may be guessed with.
+const SECRETS: [&str; 2] = ["pg_authid", "pg_shadow"];
 
 impl Binder<'_> {
     /// The `FROM` list: everything joined, what is in sight, and the names of the relations.
@@ -235,12 +240,21 @@ impl Binder<'_> {
             };
             return Ok((rel, scope_cols(&shown, out)));
         }
-        let found = self.ctx.catalog.relation(self.ctx.names, name).map_err(|e| self.at(e, span))?;
+        let found = self.relation_named(name).map_err(|e| self.at(e, span))?;
         self.descriptors.extend(found.descriptor());
+        // Who locks rows is about to change them.
+        let locked = match locking_of(locks, &shown) {
+            Locking::None => Privileges::NONE,
+            _ => Privileges::UPDATE,
+        };
         match found {
-            Relation::Table(t) => Ok(self.table(t, &shown, locking_of(locks, &shown))),
+            Relation::Table(t) => {
+                self.need(t.id, Privileges::SELECT.with(locked));
+                Ok(self.table(t, &shown, locking_of(locks, &shown)))
+            }
             Relation::View(v) => {
-                let (mut rel, cols) = self.view(&v, &shown)?;
+                self.need(v.id, Privileges::SELECT.with(locked));
+                let (mut rel, cols) = self.view(&v, &shown, locked)?;
                 match locking_of(locks, &shown) {
                     Locking::None => {}
                     locking => locks::lock_tables(&mut rel, locking)?,
@@ -248,6 +262,9 @@ impl Binder<'_> {
                 Ok((rel, cols))
             }
             Relation::System(t) => {
+                if SECRETS.contains(&t.name) {
+                    self.need_by(NeedOn::Secrets(t.name), Privileges::SELECT, None);
+                }
                 let schema = Some(t.schema.to_string());
                 Ok(self.computed(Computed::System(t), &shown, schema))
             }
@@ -341,7 +358,7 @@ impl Binder<'_> {
         columns.map(column).collect()
     }
 
-    fn view(&mut self, v: &ViewRef, alias: &str) -> Result<(Rel, Vec<ScopeCol>)> {
+    fn view(&mut self, v: &ViewRef, alias: &str, locked: Privileges) -> Result<(Rel, Vec<ScopeCol>)> {
         let statement = crate::parse::parse_one_statement(&v.query)?;
         let crate::parse::Kind::Sql(sql) = &statement.kind else {
             return Err(Error::internal(format!("the stored query of view \"{}\" is damaged", v.name)));
@@ -352,7 +369,15 @@ impl Binder<'_> {
         // A view sees nothing of the query that uses it.
         let scopes = std::mem::take(&mut self.scopes);
         let ctes = std::mem::take(&mut self.ctes);
+        // Its owner needs what it reads.
+        let owner = v.access.owner();
+        let behalf = self.behalf.replace(owner);
+        let before = self.needs.len();
         let bound = self.query(q);
+        self.behalf = behalf;
+        for need in self.needs.iter_mut().skip(before).filter(|n| n.by == Some(owner)) {
+            need.privileges = need.privileges.with(locked);
+        }
         (self.scopes, self.ctes) = (scopes, ctes);
         let (rel, mut out) = bound?;
         for (c, (name, _)) in out.iter_mut().zip(&v.columns) {

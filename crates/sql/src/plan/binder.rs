@@ -1,7 +1,9 @@
 //! The state of binding one statement: parameters, scopes, fresh names; and how names are found.
 
-use super::PlanContext;
 use super::rel::{AggCall, Cte, WindowCall};
+use super::{Need, NeedOn, PlanContext};
+use crate::catalog::lookup::{Name, Relation, SequenceRef};
+use crate::catalog::privileges::Privileges;
 use crate::parse;
 use crate::plan::eval::eval_constant;
 use crate::plan::expr::{ColId, Expr};
@@ -94,6 +96,9 @@ pub(crate) struct Binder<'a> {
     pub(crate) next_slot: u32,
     pub(crate) descriptors: BTreeSet<DescriptorId>,
     pub(crate) groups: BTreeSet<meridian_base::GroupId>,
+    pub(crate) needs: Vec<Need>,
+    /// Inside of a view: its owner, who needs what it reads.
+    pub(crate) behalf: Option<DescriptorId>,
     pub(crate) scopes: Vec<Scope>,
     pub(crate) ctes: Vec<CteBinding>,
     pub(crate) writes: bool,
@@ -122,6 +127,8 @@ impl<'a> Binder<'a> {
             next_slot: 0,
             descriptors: BTreeSet::new(),
             groups: BTreeSet::new(),
+            needs: Vec::new(),
+            behalf: None,
             scopes: Vec::new(),
             ctes: Vec::new(),
             writes: false,
@@ -195,6 +202,39 @@ impl<'a> Binder<'a> {
         let scope = self.scope();
         (scope.allow_windows, scope.no_windows) = before;
         bound
+    }
+
+    /// Notes that whoever the statement acts for needs privileges on an object.
+    pub(crate) fn need(&mut self, object: DescriptorId, privileges: Privileges) {
+        self.need_by(NeedOn::Object(object), privileges, self.behalf);
+    }
+    pub(crate) fn need_by(&mut self, on: NeedOn, privileges: Privileges, by: Option<DescriptorId>) {
+        match self.needs.iter_mut().find(|n| n.on == on && n.by == by) {
+            Some(need) => need.privileges = need.privileges.with(privileges),
+            None => self.needs.push(Need { on, privileges, by }),
+        }
+    }
+    /// Notes that a table's column is read.
+    fn reads(&mut self, origin: Option<(DescriptorId, u32)>) {
+        if let Some((table, _)) = origin {
+            self.need(table, Privileges::SELECT);
+        }
+    }
+    /// The relation that a name means: in a view, whether the schema may be used is not asked.
+    pub(crate) fn relation_named(&self, name: &Name) -> Result<Relation> {
+        if self.behalf.is_none() {
+            return self.ctx.catalog.relation(self.ctx.names, name);
+        }
+        let found = self.ctx.catalog.find_relation_unchecked(self.ctx.names, name)?;
+        found.ok_or_else(|| Error::sql("42P01", format!("relation \"{name}\" does not exist")))
+    }
+
+    /// The same of a sequence.
+    pub(crate) fn sequence_named(&self, name: &Name) -> Result<SequenceRef> {
+        match self.relation_named(name)? {
+            Relation::Sequence(s) => Ok(s),
+            _ => Err(Error::sql("42809", format!("\"{name}\" is not a sequence"))),
+        }
     }
 
     /// A parameter; its type may still be unknown.
@@ -311,7 +351,9 @@ impl<'a> Binder<'a> {
                 if found.any(|c| c.id != col.id) {
                     return Err(Error::sql("42702", format!("column reference \"{name}\" is ambiguous")));
                 }
-                return Ok(Typed::new(Expr::Column(col.id), col.ty.clone()));
+                let (typed, origin) = (Typed::new(Expr::Column(col.id), col.ty.clone()), col.origin);
+                self.reads(origin);
+                return Ok(typed);
             }
         }
         if let Some(row) = self.whole_row(name) {
@@ -327,7 +369,9 @@ impl<'a> Binder<'a> {
                 if found.any(|c| c.id != col.id) {
                     return Err(Error::sql("42702", format!("column reference \"{name}\" is ambiguous")));
                 }
-                return Ok(Typed::new(Expr::Column(col.id), col.ty.clone()));
+                let (typed, origin) = (Typed::new(Expr::Column(col.id), col.ty.clone()), col.origin);
+                self.reads(origin);
+                return Ok(typed);
             }
             if scope.tables.iter().any(|t| t == table) {
                 return Err(self.no_column(format!("column {table}.{name} does not exist"), name));
@@ -346,11 +390,13 @@ impl<'a> Binder<'a> {
         self.ctx.catalog.table_by_id(id).map(|t| t.name.clone()).unwrap_or_default()
     }
     /// A relation's name as an expression: its row. For a function with one column, that column.
-    fn whole_row(&self, name: &str) -> Option<Typed> {
+    fn whole_row(&mut self, name: &str) -> Option<Typed> {
         let scope = self.scopes.iter().rev().find(|s| s.tables.iter().any(|t| t == name))?;
         let cols: Vec<&ScopeCol> = scope.cols.iter().filter(|c| c.table == name && !c.hidden).collect();
-        let fields = cols.iter().map(|c| (Some(c.name.clone()), c.ty.clone(), Expr::Column(c.id)));
-        Some(Typed::new(Expr::row(fields.collect()), Type::Record))
+        let fields: Vec<_> = cols.iter().map(|c| (Some(c.name.clone()), c.ty.clone(), Expr::Column(c.id))).collect();
+        let origin = cols.first().and_then(|c| c.origin);
+        self.reads(origin);
+        Some(Typed::new(Expr::row(fields), Type::Record))
     }
     fn no_column(&self, message: String, name: &str) -> Error {
         let e = Error::sql("42703", message);

@@ -5,6 +5,7 @@ use super::binder::{Binder, Scope, ScopeCol, Typed};
 use super::rel::Rel;
 use super::table::{ForeignKeys, TablePlan};
 use crate::catalog::lookup::{Name, TableRef};
+use crate::catalog::privileges::Privileges;
 use crate::catalog::{ColumnState, FkAction, ForeignKey};
 use crate::env::{Locking, OnLocked};
 use crate::parse::Overriding;
@@ -127,7 +128,7 @@ impl Binder<'_> {
 
     fn target(&mut self, name: &ast::ObjectName) -> Result<TableRef> {
         let parsed = Name::from_ast(name)?;
-        let found = self.ctx.catalog.relation(self.ctx.names, &parsed).map_err(|e| self.at(e, name.span()))?;
+        let found = self.relation_named(&parsed).map_err(|e| self.at(e, name.span()))?;
         match found {
             crate::catalog::lookup::Relation::View(_) => Err(Error::sql("55000", format!("cannot change view \"{parsed}\""))
                 .hint("Views are read-only: change the tables behind it.")),
@@ -145,6 +146,7 @@ impl Binder<'_> {
         }
         let table = self.target(name)?;
         let alias = i.table_alias.as_ref().map_or_else(|| table.name.clone(), |a| fold(&a.alias));
+        self.need(table.id, Privileges::INSERT);
         let plan = self.table_plan(&table)?;
         let (rel, mut cols) = self.table(table.clone(), &alias, Locking::None);
         let base = base_of(&rel);
@@ -170,7 +172,10 @@ impl Binder<'_> {
         self.add_defaults(&mut input, &mut targets, &plan);
         let conflict = match &i.on {
             _ if i.replace_into && i.on.is_some() => return Err(Error::sql("42601", "syntax error at or near \"ON\"")),
-            None if i.replace_into => self.upsert(&plan, explicit.then_some(&said), base),
+            None if i.replace_into => {
+                self.need(table.id, Privileges::SELECT.with(Privileges::UPDATE));
+                self.upsert(&plan, explicit.then_some(&said), base)
+            }
             None => None,
             Some(ast::OnInsert::OnConflict(c)) => Some(self.conflict(c, &plan, &cols, &alias, base)?),
             Some(_) => return Err(Error::sql("42601", "syntax error at or near \"DUPLICATE\"")),
@@ -356,6 +361,12 @@ impl Binder<'_> {
         base: ColId,
     ) -> Result<Conflict> {
         let table = &plan.table;
+        if c.conflict_target.is_some() {
+            self.need(table.id, Privileges::SELECT);
+        }
+        if matches!(c.action, ast::OnConflictAction::DoUpdate(_)) {
+            self.need(table.id, Privileges::UPDATE);
+        }
         let arbiters = match &c.conflict_target {
             None => Vec::new(),
             Some(ast::ConflictTarget::OnConstraint(name)) => {
@@ -395,6 +406,8 @@ impl Binder<'_> {
         let mut all = cols.to_vec();
         all.extend(cols.iter().map(|c| ScopeCol {
             table: "excluded".into(),
+            // The row is the statement's own.
+            origin: None,
             id: excluded + (c.id - base),
             qualified_only: true,
             estimate: None,
@@ -527,7 +540,7 @@ impl Binder<'_> {
             None => &[],
             Some(ast::UpdateTableFromKind::AfterSet(f) | ast::UpdateTableFromKind::BeforeSet(f)) => f.as_slice(),
         };
-        let mut t = self.change_target(name, alias.as_ref(), from, u.selection.as_ref())?;
+        let mut t = self.change_target(name, alias.as_ref(), from, u.selection.as_ref(), Privileges::UPDATE)?;
         let plan = t.plan.clone();
         let scope = Scope { cols: t.all_cols(), tables: t.tables.clone(), no_aggregates: Some("UPDATE"), ..Scope::default() };
         let (mut set, _) = self.in_scope(scope, |b| b.assignments(&u.assignments, &plan))?;
@@ -547,7 +560,8 @@ impl Binder<'_> {
         if !joins.is_empty() || !d.tables.is_empty() || !d.order_by.is_empty() || d.limit.is_some() {
             return Err(Error::sql("42601", "syntax error in DELETE"));
         }
-        let t = self.change_target(name, alias.as_ref(), d.using.as_deref().unwrap_or_default(), d.selection.as_ref())?;
+        let using = d.using.as_deref().unwrap_or_default();
+        let t = self.change_target(name, alias.as_ref(), using, d.selection.as_ref(), Privileges::DELETE)?;
         self.change(t, DmlKind::Delete, d.returning.as_deref())
     }
 
@@ -557,8 +571,10 @@ impl Binder<'_> {
         alias: Option<&ast::TableAlias>,
         from: &[ast::TableWithJoins],
         selection: Option<&Ast>,
+        change: Privileges,
     ) -> Result<Target> {
         let table = self.target(name)?;
+        self.need(table.id, change);
         let alias = alias.map_or_else(|| table.name.clone(), |a| fold(&a.name));
         let plan = self.table_plan(&table)?;
         let (rel, cols) = self.table(table, &alias, Locking::Exclusive(OnLocked::Wait));
@@ -606,6 +622,12 @@ impl Binder<'_> {
         tables: Vec<String>,
     ) -> Result<Vec<(Typed, String, Option<(meridian_base::DescriptorId, u32)>)>> {
         let Some(items) = items else { return Ok(Vec::new()) };
+        let is_all = |i: &ast::SelectItem| matches!(i, ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..));
+        if items.iter().any(is_all)
+            && let Some((table, _)) = cols.first().and_then(|c| c.origin)
+        {
+            self.need(table, Privileges::SELECT);
+        }
         cols.extend_from_slice(more);
         let origins = cols.clone();
         let scope = Scope { cols, tables, no_aggregates: Some("RETURNING"), ..Scope::default() };

@@ -288,6 +288,8 @@ pub(crate) struct SequenceCall {
     pub(crate) target: SequenceTarget,
     /// Of `setval`.
     pub(crate) args: Vec<Expr>,
+    /// An identity column draws: whoever may insert rows may.
+    pub(crate) is_identity: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

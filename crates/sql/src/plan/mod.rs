@@ -41,6 +41,7 @@ pub(crate) use table::ForeignKeys;
 pub use table::TablePlan;
 
 use crate::catalog::lookup::TableRef;
+use crate::catalog::privileges::Privileges;
 use crate::parse::{Kind, Statement, ast};
 use crate::types::{Datum, Type};
 use bind_query::OutCol;
@@ -124,6 +125,7 @@ pub(crate) fn prepare_for(
 /// through [`crate::exec::insert_rows`].
 pub fn prepare_insert(table: &TableRef, ordinals: &[u32], ctx: &PlanContext) -> Result<Prepared> {
     let mut b = Binder::new(*ctx, "", &[]);
+    b.need(table.id, Privileges::INSERT);
     let (rel, out) = b.insert_params(table, ordinals)?;
     finish(b, Tag::Insert, rel, out)
 }
@@ -202,6 +204,8 @@ fn finish(mut b: Binder, tag: Tag, rel: Rel, out: Vec<OutCol>) -> Result<Prepare
         columns: out.into_iter().map(|c| OutputColumn { name: c.name, ty: c.ty, origin: c.origin }).collect(),
         tag,
         descriptors: b.descriptors.into_iter().collect(),
+        needs: b.needs,
+        permit: Permit::default(),
         groups: b.groups.into_iter().collect(),
         read_only: !b.writes,
         changes,
@@ -237,6 +241,8 @@ fn explain(
         columns: vec![OutputColumn { name: "QUERY PLAN".into(), ty: Type::Text, origin: None }],
         tag: Tag::Explain,
         descriptors: prepared.descriptors.clone(),
+        needs: prepared.needs.clone(),
+        permit: Permit::default(),
         groups: prepared.groups.clone(),
         read_only: !analyze || prepared.read_only,
         changes: None,

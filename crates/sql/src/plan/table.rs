@@ -73,7 +73,10 @@ impl Binder<'_> {
     pub(crate) fn table_plan(&mut self, table: &TableRef) -> Result<Arc<TablePlan>> {
         let scopes = std::mem::take(&mut self.scopes);
         let (cols, depth) = (self.next_col, self.depth);
+        // What a table says of its own rows, it reads for nobody.
+        let needs = std::mem::take(&mut self.needs);
         let plan = self.table_plan_inner(table);
+        self.needs = needs;
         (self.scopes, self.next_col, self.depth) = (scopes, cols.max(self.next_col), depth);
         plan.map(Arc::new)
     }
@@ -137,7 +140,7 @@ impl Binder<'_> {
             use crate::plan::expr::{SequenceCall, SequenceOp, SequenceTarget};
             self.descriptors.insert(identity.sequence);
             let target = SequenceTarget::Known(identity.sequence);
-            let call = SequenceCall { slot: self.slot(), op: SequenceOp::Next, target, args: Vec::new() };
+            let call = SequenceCall { slot: self.slot(), op: SequenceOp::Next, target, args: Vec::new(), is_identity: true };
             let drawn = super::binder::Typed::new(Expr::Sequence(Box::new(call)), Type::Int8);
             return self.coerce(drawn, &column.ty, CastContext::Assignment).map(Some);
         }

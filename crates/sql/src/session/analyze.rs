@@ -50,16 +50,24 @@ impl<E: Environment> Session<E> {
     /// The tables that are named, or all of the database, with the ordinals of their columns.
     pub(super) fn to_analyze(&self, what: &Analyze, out: &mut dyn Output) -> Result<Vec<(TableRef, Vec<u32>)>> {
         let catalog = self.env.catalog();
+        let who = catalog.authority_of(&self.names);
+        let database = catalog.database(&self.names.database)?.id;
+        let may = |t: &TableRef| catalog.owns(&who, t.id) || catalog.owns(&who, database);
         if what.tables.is_empty() {
             let database = catalog.database(&self.names.database)?.id;
             let is_here = |t: &TableRef| catalog.schema_by_id(t.schema).is_some_and(|s| s.database == database);
-            let tables = catalog.descriptors.values().filter_map(TableRef::new).filter(is_here);
+            let tables = catalog.descriptors.values().filter_map(TableRef::new).filter(is_here).filter(|t| may(t));
             return Ok(tables.map(|t| (t.clone(), analyze::ordinals(&t))).collect());
         }
         let mut tables = Vec::with_capacity(what.tables.len());
         for (name, columns) in &what.tables {
             let table = match catalog.relation(&self.names, &Name::from_ast(name)?)? {
-                Relation::Table(table) => table,
+                Relation::Table(table) if may(&table) => table,
+                Relation::Table(table) => {
+                    let message = format!("skipping \"{}\" --- only table or database owner can analyze it", table.name);
+                    self.notice(out, "WARNING", "01000", message);
+                    continue;
+                }
                 // As PostgreSQL: a warning, and the others are analyzed.
                 Relation::View(view) => {
                     let message = format!("skipping \"{}\" --- cannot analyze non-tables or special system tables", view.name);

@@ -6,8 +6,9 @@
 use super::output::BoxFuture;
 use super::text::Collector;
 use super::{BindArguments, CancelHandle, Output, Session, SessionOptions, Shared, StatementResult, TransactionStatus};
+use crate::catalog::{Catalog, CatalogChange, Descriptor};
 use crate::env::Environment;
-use meridian_base::{Error, Result};
+use meridian_base::{Error, Result, limits};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -142,6 +143,14 @@ pub trait SessionFactory: Send + Sync + 'static {
     fn open(&self, options: SessionOptions, shared: Arc<Shared>) -> BoxFuture<'_, Result<Box<dyn ClientSession>>>;
     /// A random number.
     fn random(&self) -> u64;
+    /// The newest catalog that the node knows: roles, and the rules of login.
+    fn login_catalog(&self) -> Arc<Catalog>;
+    /// [`Environment::catch_up`].
+    fn login_catch_up(&self) -> BoxFuture<'_, Result<()>>;
+    /// [`Environment::now_micros`].
+    fn login_now_micros(&self) -> u64;
+    /// Stores what the answers for users that are not there are made of, unless there is some.
+    fn store_mock_secret(&self, secret: Vec<u8>) -> BoxFuture<'_, Result<()>>;
 }
 
 impl<E: Environment> SessionFactory for E {
@@ -153,5 +162,33 @@ impl<E: Environment> SessionFactory for E {
     }
     fn random(&self) -> u64 {
         Environment::random(self)
+    }
+    fn login_catalog(&self) -> Arc<Catalog> {
+        self.catalog()
+    }
+    fn login_catch_up(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.catch_up())
+    }
+    fn login_now_micros(&self) -> u64 {
+        self.now_micros()
+    }
+    fn store_mock_secret(&self, secret: Vec<u8>) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            for _ in 0..limits::RETRIES_MAX {
+                let catalog = self.catalog();
+                let mut rules = catalog.login_rules().cloned().unwrap_or_default();
+                if !rules.mock_secret.is_empty() {
+                    return Ok(());
+                }
+                rules.mock_secret.clone_from(&secret);
+                let put = vec![Descriptor::LoginRules(rules)];
+                let change = CatalogChange { put, next_id: catalog.next_id, ..CatalogChange::default() };
+                match self.change_catalog(catalog.version, change).await {
+                    Err(e) if e.is_retry() => {}
+                    done => return done.map(drop),
+                }
+            }
+            Err(Error::retry("other schema changes came first, again and again"))
+        })
     }
 }

@@ -70,6 +70,7 @@ impl<E: Environment> Session<E> {
                     Control::Resume => "RESUME JOB",
                     Control::Cancel => "CANCEL JOB",
                 };
+                self.must_control_job(DescriptorId(*id), tag)?;
                 self.refuse_in_block(tag)?;
                 self.commit_block().await?;
                 jobs::control(&self.env, DescriptorId(*id), *what, &self.shared).await?;
@@ -77,6 +78,7 @@ impl<E: Environment> Session<E> {
             }
             Kind::ResolveTransaction { id, commit, is_unsafe } => {
                 const TAG: &str = "RESOLVE TRANSACTION";
+                self.must_control_jobs("resolve transactions")?;
                 self.refuse_in_block(TAG)?;
                 self.commit_block().await?;
                 for line in self.env.resolve_transaction(id, *commit, *is_unsafe).await? {
@@ -154,8 +156,12 @@ impl<E: Environment> Session<E> {
                 self.set_with_others(manner, now);
                 match &reset.reset {
                     Reset::ALL => self.system.settings().reset_all(),
-                    Reset::SessionAuthorization => {}
-                    Reset::ConfigurationParameter(name) => self.set(&setting_name(name), None, false)?,
+                    Reset::SessionAuthorization => self.set_session_authorization(None, false)?,
+                    Reset::ConfigurationParameter(name) => match setting_name(name).as_str() {
+                        "role" => self.set_role(None, false)?,
+                        "session_authorization" => self.set_session_authorization(None, false)?,
+                        name => self.set(name, None, false)?,
+                    },
                 }
                 "RESET"
             }
@@ -233,6 +239,11 @@ impl<E: Environment> Session<E> {
                 }
                 let is_list = name.eq_ignore_ascii_case("search_path");
                 let value = setting_value(values, is_list)?;
+                match name.as_str() {
+                    "role" => return self.set_role(value.as_deref().filter(|v| *v != "none"), local),
+                    "session_authorization" => return self.set_session_authorization(value.as_deref(), local),
+                    _ => {}
+                }
                 self.set(&name, value.as_deref(), local)?;
                 if let Some(value) = value
                     && let Some(inert) = settings::definition(&name.to_ascii_lowercase()).filter(|d| d.is_inert)
@@ -246,22 +257,35 @@ impl<E: Environment> Session<E> {
             Set::SetTimeZone { local, value } => self.set("TimeZone", time_zone(value)?.as_deref(), *local),
             Set::SetNames { charset_name, .. } => self.set("client_encoding", Some(&charset_name.value), false),
             Set::SetNamesDefault {} => self.set("client_encoding", None, false),
-            Set::SetRole { role_name, .. } => match role_name {
-                Some(role) => self.refuse_other_user(&fold(role)),
-                None => Ok(()),
-            },
-            Set::SetSessionAuthorization(param) => match &param.kind {
-                ast::SetSessionAuthorizationParamKind::User(user) => self.refuse_other_user(&fold(user)),
-                ast::SetSessionAuthorizationParamKind::Default => Ok(()),
-            },
+            Set::SetRole { role_name, context_modifier } => {
+                let is_local = matches!(context_modifier, Some(ContextModifier::Local));
+                let name = role_name.as_ref().map(fold).filter(|name| name != "none");
+                self.set_role(name.as_deref(), is_local)
+            }
+            Set::SetSessionAuthorization(param) => {
+                let is_local = matches!(param.scope, ContextModifier::Local);
+                match &param.kind {
+                    ast::SetSessionAuthorizationParamKind::User(user) => {
+                        self.set_session_authorization(Some(&fold(user)), is_local)
+                    }
+                    ast::SetSessionAuthorizationParamKind::Default => self.set_session_authorization(None, is_local),
+                }
+            }
             _ => Err(Error::sql("42601", "syntax error in SET")),
         }
     }
-    fn refuse_other_user(&self, name: &str) -> Result<()> {
-        match name == self.options.user || name == "none" {
-            true => Ok(()),
-            false => Err(Error::unsupported(format!("a session cannot become \"{name}\": roles are not supported yet"))),
+    /// Sets what only its own statement sets.
+    pub(super) fn set_unchecked(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<()> {
+        {
+            let mut settings = self.system.settings();
+            settings.set_validated(name, value.map(str::to_string), local);
+            // Outside a block a setting is committed as soon as it is made.
+            if self.block.is_none() {
+                settings.commit();
+            }
         }
+        self.refresh();
+        Ok(())
     }
 
     fn show_setting(&mut self, variable: &[ast::Ident], manner: Manner<'_>, out: &mut dyn Output) -> Result<()> {
@@ -346,6 +370,7 @@ impl<E: Environment> Session<E> {
                 self.statements.clear();
                 self.system.settings().reset_all();
                 self.sequences.forget();
+                self.set_session_authorization(None, false)?;
                 "DISCARD ALL"
             }
             DiscardObject::PLANS => "DISCARD PLANS",

@@ -284,6 +284,7 @@ impl<E: Environment> Session<E> {
     async fn run_to(&mut self, prepared: &Arc<Prepared>, read_only: bool, now: u64, sink: &mut Lines<'_>) -> Result<u64> {
         let catalog = self.catalog();
         self.eval.catalog = catalog.clone();
+        let rests_on = self.check_privileges(prepared, &catalog)?;
         let is_alone = self.block(now).runs_ahead() && !prepared.groups.is_empty();
         let mut alone = is_alone.then(|| self.transaction_of_its_own(&catalog));
         let block = self.begun(read_only, sink.is_speculative);
@@ -295,6 +296,7 @@ impl<E: Environment> Session<E> {
         let own = self.block.as_mut().and_then(|b| b.txn.as_mut()).expect("a transaction below");
         let txn = alone.as_mut().unwrap_or(own);
         txn.uses(&prepared.descriptors);
+        txn.uses(&rests_on);
         let before = txn.round_trips().0;
         let affected = match interruptible(&self.cancel, exec::run(prepared, &[], txn, &context, sink)).await {
             Ok(affected) => affected,
@@ -318,6 +320,8 @@ impl<E: Environment> Session<E> {
         if !self.admit(&load.prepared).await? {
             load = self.plan_load(&name, columns)?;
         }
+        let catalog = self.catalog();
+        self.check_privileges(&load.prepared, &catalog)?;
         // The invitation to send data sends what comes before it.
         if self.has_uncertified(out) {
             return Err(Error::unsupported("COPY FROM STDIN after other statements of an implicit transaction is not supported")
@@ -418,6 +422,8 @@ impl<E: Environment> Session<E> {
         let most = loading.company.transactions_at_once(&self.env, &self.shared);
         loading.commit_down_to(most - 1).await?;
         let catalog = self.catalog();
+        // Each batch is a statement of its own: what was revoked meanwhile counts.
+        let rests_on = self.check_privileges(&load.prepared, &catalog)?;
         self.eval.catalog = catalog.clone();
         let is_alone = self.block(now).runs_ahead();
         let mut alone = is_alone.then(|| self.transaction_of_its_own(&catalog));
@@ -429,6 +435,7 @@ impl<E: Environment> Session<E> {
         let own = self.block.as_mut().and_then(|b| b.txn.as_mut()).expect("a transaction below");
         let txn = alone.as_mut().unwrap_or(own);
         txn.uses(&load.prepared.descriptors);
+        txn.uses(&rests_on);
         loading.rows += match interruptible(&self.cancel, exec::insert_rows(&load.prepared, rows, txn, &context)).await {
             Ok(inserted) => inserted,
             Err(e) => return Err(confirmed(e, txn).await),

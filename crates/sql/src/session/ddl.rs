@@ -25,10 +25,11 @@ use crate::catalog::{Catalog, CatalogChange, Descriptor};
 use crate::ddl::{self, Ddl, DdlContext};
 use crate::env::{Environment, Transaction};
 use crate::jobs::{self, Committed, JobContext, Step};
-use crate::parse::{Kind, Statement};
+use crate::parse::{Kind, Password, RoleStatement, Statement, without_passwords};
 use crate::plan::Prepared;
 use crate::shared::retry::Attempts;
 use meridian_base::{DescriptorId, Error, ErrorKind, Result};
+use meridian_pki::scram::Verifier;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -139,9 +140,46 @@ impl<E: Environment> Session<E> {
             has_begun: Arc::default(),
         }
     }
+    /// The statement with a verifier in the place of the password that it has in clear text, if it
+    /// has one: nothing that is kept of it has the password.
+    async fn sealed(&mut self, statement: &Arc<Statement>) -> Result<Option<Arc<Statement>>> {
+        let Kind::Role(of_role) = &statement.kind else { return Ok(None) };
+        let (RoleStatement::Create { options, .. } | RoleStatement::Alter { options, .. }) = &**of_role else { return Ok(None) };
+        let Some(Password::Text(password)) = options.password.clone().filter(|p| *p != Password::Text(String::new())) else {
+            return Ok(None);
+        };
+        let is_md5 = password.len() == 35 && password.starts_with("md5");
+        if is_md5 && password[3..].bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(
+                Error::unsupported("MD5 passwords are not supported").hint("Give the password, or a SCRAM-SHA-256 verifier.")
+            );
+        }
+        let verifier = self.env.compute(move || match Verifier::is_one(&password) {
+            true => password,
+            false => Verifier::new(&password).to_text().to_string(),
+        });
+        let password = Some(Password::Verifier(verifier.await));
+        let mut sealed = of_role.clone();
+        if let RoleStatement::Create { options, .. } | RoleStatement::Alter { options, .. } = &mut *sealed {
+            options.password = password;
+        }
+        let text = without_passwords(&statement.text).into_owned();
+        Ok(Some(Arc::new(Statement { kind: Kind::Role(sealed), text, ..(**statement).clone() })))
+    }
     /// Runs a schema change. Returns its command tag.
     pub(super) async fn run_ddl(&mut self, statement: &Arc<Statement>, out: &mut dyn Output) -> Result<&'static str> {
         self.refuse_if_read_only("a schema change")?;
+        let sealed = self.sealed(statement).await?;
+        let statement = sealed.as_ref().unwrap_or(statement);
+        let tag = self.change_schema(statement, out).await?;
+        if matches!(statement.kind, Kind::Role(_) | Kind::AlterSystem { .. }) {
+            let (user, acting) = (self.eval.session_user.as_ref(), self.names.user.as_str());
+            let text = without_passwords(&statement.text);
+            tracing::info!(event = "role_changed", user, acting, statement = %text, "{tag}");
+        }
+        Ok(tag)
+    }
+    async fn change_schema(&mut self, statement: &Arc<Statement>, out: &mut dyn Output) -> Result<&'static str> {
         if self.block.as_ref().is_some_and(|b| b.explicit) {
             return self.run_ddl_in_block(statement, out).await;
         }
@@ -157,7 +195,7 @@ impl<E: Environment> Session<E> {
             match done {
                 Ok(done) => {
                     for n in &done.notices {
-                        self.notice(out, "NOTICE", n.sqlstate, n.message.clone());
+                        self.notice(out, n.severity, n.sqlstate, n.message.clone());
                     }
                     return Ok(done.tag);
                 }
@@ -198,7 +236,7 @@ impl<E: Environment> Session<E> {
         block.catalog = Some(changes.catalog.clone());
         block.ddl = Some(changes);
         for n in notices {
-            self.notice(out, "NOTICE", n.sqlstate, n.message);
+            self.notice(out, n.severity, n.sqlstate, n.message);
         }
         Ok(tag)
     }
@@ -251,6 +289,7 @@ impl<E: Environment> Session<E> {
             return Err(Error::unsupported("escrow columns are not known to every node yet")
                 .hint("Run a newer program on all nodes; meridian node status shows which version the cluster is at."));
         }
+        jobs::check_known(&self.env, &derived.change)?;
         Ok(derived)
     }
     /// Derives the changes of a block again from the newest catalog.

@@ -4,6 +4,7 @@
 use super::{Session, SessionOptions, Shared};
 use crate::catalog::job::{CANCELED, Job, JobRecord, JobState};
 use crate::catalog::lookup::Names;
+use crate::catalog::roles::ROOT_ID;
 use crate::env::Environment;
 use crate::jobs::{JobContext, end_hold, is_made, put_record, start};
 use crate::parse::Control;
@@ -64,13 +65,14 @@ fn context_of<E: Environment>(env: &E, job: &JobRecord, shared: &Arc<Shared>) ->
     let database = database.ok_or_else(|| Error::internal("a cluster without a database"))?.name.clone();
     let options = SessionOptions {
         id: SessionId::default(),
-        user: job.user.clone(),
+        // What the job does was allowed to whoever made it, who may be gone.
+        user: catalog.role_name(ROOT_ID),
         database: database.clone(),
         application_name: "job".to_string(),
         settings: vec![("TimeZone".to_string(), job.time_zone.clone())],
     };
     let session = Session::new(env.clone(), options, shared.clone())?;
-    let names = Names { database, search_path: job.search_path.clone(), user: job.user.clone() };
+    let names = Names { search_path: job.search_path.clone(), ..Names::new(&database, &job.user) };
     Ok(JobContext { names, ..session.job_context(&job.statement) })
 }
 

@@ -42,6 +42,7 @@ mod ddl;
 mod extended;
 mod jobs;
 mod output;
+mod privileges;
 mod run;
 mod setting_defs;
 mod settings;
@@ -71,7 +72,8 @@ use crate::shared::SessionSequences;
 use crate::shared::plans::Scope;
 use crate::types::EvalContext;
 use extended::{Named, Portal};
-use meridian_base::{Error, Result, SessionId};
+use meridian_base::{DescriptorId, Error, Result, SessionId};
+use privileges::Authorities;
 use settings::Settings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -84,6 +86,7 @@ use transaction::{Block, Uncertified};
 pub struct SessionOptions {
     /// Unique at this node.
     pub id: SessionId,
+    /// The role that has logged in.
     pub user: String,
     pub database: String,
     pub application_name: String,
@@ -115,6 +118,11 @@ pub struct Session<E: Environment> {
     sequences: SessionSequences<E>,
     /// What follows from the settings: kept until they change ([`Session::refresh`]).
     names: Names,
+    /// The role that has logged in.
+    login_role: DescriptorId,
+    /// `session_authorization` and `role` as `names` follows them.
+    acting: (String, String),
+    authorities: Authorities,
     scope: Scope,
     eval: EvalContext,
     seen_generation: u64,
@@ -140,19 +148,24 @@ pub struct Session<E: Environment> {
 }
 
 impl<E: Environment> Session<E> {
-    /// Opens a session. 3D000 if there is no such database: that is said by a catalog which is
+    /// Opens a session of a client that has proved who it is. 3D000 if there is no such database: that is said by a catalog which is
     /// known to be the present one. Where a database is known, statements ask for that themselves,
     /// if they need it: the past can be read while no primary is in reach.
     pub async fn open(env: E, options: SessionOptions, shared: Arc<Shared>) -> Result<Session<E>> {
-        if env.catalog().find_database(&options.database).is_none() {
+        let catalog = env.catalog();
+        if catalog.find_database(&options.database).is_none() || catalog.find_role(&options.user).is_none() {
             env.catch_up().await?;
         }
-        Session::new(env, options, shared)
+        let session = Session::new(env, options, shared)?;
+        session.check_login()?;
+        Ok(session)
     }
     /// The same by the catalog that is known.
     pub fn new(env: E, options: SessionOptions, shared: Arc<Shared>) -> Result<Session<E>> {
         let catalog = env.catalog();
         catalog.database(&options.database)?;
+        let missing = || Error::sql("28000", format!("role \"{}\" does not exist", options.user));
+        let login_role = catalog.find_role(&options.user).ok_or_else(missing)?.id;
         let fixed = [
             ("server_version", SERVER_VERSION.to_string()),
             ("session_authorization", options.user.clone()),
@@ -171,10 +184,13 @@ impl<E: Environment> Session<E> {
         });
         shared.register(options.id, activity.clone(), cancel.clone());
         let system = Arc::new(SessionSystem::new(env.clone(), shared.clone(), options.id, cancel.clone(), settings));
-        let names = Names::new(&options.database, &options.user);
+        let names = Names { role: login_role, session_role: login_role, ..Names::new(&options.database, &options.user) };
         let eval = EvalContext {
             catalog,
             user: options.user.as_str().into(),
+            session_user: options.user.as_str().into(),
+            role: login_role,
+            session_role: login_role,
             database: options.database.as_str().into(),
             gateway_region: env.locality().region.as_str().into(),
             system: system.clone(),
@@ -190,6 +206,9 @@ impl<E: Environment> Session<E> {
             cancel,
             system,
             names,
+            login_role,
+            acting: Default::default(),
+            authorities: Authorities::default(),
             scope,
             eval,
             seen_generation: u64::MAX,
@@ -254,7 +273,11 @@ impl<E: Environment> Session<E> {
             return;
         }
         self.seen_generation = settings.generation();
-        let values = settings.now();
+        drop(settings);
+        self.follow_role();
+        let settings = self.system.settings();
+        let values = settings.now().clone();
+        drop(settings);
         if self.names.search_path[..] != values.search_path[..] || self.eval.search_path.is_empty() {
             self.names.search_path = values.search_path.to_vec();
         }

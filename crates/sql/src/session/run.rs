@@ -115,6 +115,7 @@ impl<E: Environment> Session<E> {
         let is_alone = block.runs_ahead() && !prepared.groups.is_empty();
         self.refuse_write(prepared)?;
         let catalog = self.catalog();
+        let rests_on = self.check_privileges(prepared, &catalog)?;
         self.eval.catalog = catalog.clone();
         // What is held back: everything of an implicit transaction that could still fail.
         let is_explicit = self.block.as_ref().is_some_and(|b| b.explicit);
@@ -140,6 +141,7 @@ impl<E: Environment> Session<E> {
             None => block.txn.as_mut().expect("a transaction below"),
         };
         txn.uses(&prepared.descriptors);
+        txn.uses(&rests_on);
         let before = txn.round_trips().0;
         // Kilobytes of state, which stay where they are.
         let fetched = {

@@ -52,6 +52,8 @@ pub(crate) enum Kind {
     /// Identifiers.
     List,
     ReadOnly,
+    /// Who acts: set by statements of their own, which ask whether one may.
+    Acting,
 }
 
 const MILLIS: Kind = Kind::Integer { min: 0, max: i32::MAX as i64, unit: Some(Unit::Millis) };
@@ -288,6 +290,7 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         "When generating SQL fragments, quote all identifiers.",
     ),
     inert("random_page_cost", "random_page_cost", "4", Kind::Float { min: 0.0, max: 1e300 }, "The planner has its own costs."),
+    quiet("role", "role", "none", Kind::Acting, "The current role."),
     quiet("row_security", "row_security", "on", Kind::Bool, "Enable row security."),
     quiet(
         "search_path",
@@ -300,7 +303,7 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
     reported("server_encoding", "server_encoding", "UTF8", Kind::ReadOnly, "The server (database) character set encoding."),
     reported("server_version", "server_version", "15.0", Kind::ReadOnly, "The server version."),
     quiet("server_version_num", "server_version_num", "150000", Kind::ReadOnly, "The server version as an integer."),
-    reported("session_authorization", "session_authorization", "", Kind::ReadOnly, "The session user name."),
+    reported("session_authorization", "session_authorization", "", Kind::Acting, "The session user name."),
     quiet(
         "session_replication_role",
         "session_replication_role",

@@ -193,7 +193,7 @@ impl Settings {
     pub fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<String> {
         let lower = name.to_ascii_lowercase();
         let value = match definition(&lower) {
-            Some(d) if d.kind == Kind::ReadOnly => {
+            Some(d) if matches!(d.kind, Kind::ReadOnly | Kind::Acting) => {
                 return Err(Error::sql("55P02", format!("parameter \"{}\" cannot be changed", d.name)));
             }
             Some(d) => value.map(|v| validate(d, v)).transpose()?,
@@ -201,18 +201,35 @@ impl Settings {
             None if is_custom_name(&lower) => value.map(str::to_string),
             None => return Err(unrecognized(name)),
         };
-        let value = value.or_else(|| self.initial.changed.get(&lower).cloned());
+        Ok(self.set_validated(&lower, value, local))
+    }
+    /// The same with a value that the caller answers for.
+    pub fn set_validated(&mut self, lower: &str, value: Option<String>, local: bool) -> String {
+        let value = value.or_else(|| self.initial.changed.get(lower).cloned());
         let shared = Arc::ptr_eq(&self.session, &self.current);
-        self.current = with(&self.current, &lower, value.clone());
+        self.current = with(&self.current, lower, value.clone());
         if !local {
-            self.session = if shared { self.current.clone() } else { with(&self.session, &lower, value) };
+            self.session = if shared { self.current.clone() } else { with(&self.session, lower, value) };
         }
         self.generation += 1;
-        Ok(self.current.get(&lower).unwrap_or_default())
+        self.current.get(lower).unwrap_or_default()
     }
-    /// `RESET ALL`.
+    /// A value that follows from something else, and belongs to no transaction.
+    pub fn set_fixed(&mut self, lower: &str, value: &str) {
+        if self.current.get(lower).as_deref() == Some(value) {
+            return;
+        }
+        for values in [&mut self.before, &mut self.session, &mut self.current, &mut self.initial] {
+            *values = with(values, lower, Some(value.to_string()));
+        }
+        self.generation += 1;
+    }
+    /// `RESET ALL`: who acts stays.
     pub fn reset_all(&mut self) {
-        let initial = self.initial.clone();
+        let mut initial = self.initial.clone();
+        for lower in ["role", "session_authorization"] {
+            initial = with(&initial, lower, self.current.changed.get(lower).cloned());
+        }
         self.session = initial.clone();
         self.current = initial;
         self.generation += 1;
@@ -308,7 +325,7 @@ fn validate(d: &Definition, value: &str) -> Result<String> {
             Some(_) => Ok(value.to_string()),
             None => Err(invalid(d, value).detail("List syntax is invalid.")),
         },
-        Kind::ReadOnly => Err(Error::sql("55P02", format!("parameter \"{}\" cannot be changed", d.name))),
+        Kind::ReadOnly | Kind::Acting => Err(Error::sql("55P02", format!("parameter \"{}\" cannot be changed", d.name))),
     }
 }
 

@@ -1,18 +1,20 @@
 //! What expressions and system tables may ask of a session.
 
 use super::settings::Settings;
-use crate::catalog::Catalog;
 use crate::catalog::lookup::Names;
+use crate::catalog::roles::ROOT_ID;
 use crate::catalog::sequences::Sequences;
 use crate::catalog::system::{Setting, SystemContext};
+use crate::catalog::{Authority, Catalog};
 use crate::env::{Environment, GroupRow, NodeLocality, SessionRow, TransactionRow};
 use crate::exec::{ExecContext, ExecOptions, Interrupt, MEMORY_BYTES_MAX};
 use crate::shared::{CancelHandle, Shared};
 use crate::types::{EvalContext, System, Type};
 use futures::future::BoxFuture;
-use meridian_base::{Error, Result, SessionId};
+use meridian_base::{DescriptorId, Error, Result, SessionId};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The part of a session that expressions share with it: its settings and its environment.
 pub(super) struct SessionSystem<E> {
@@ -22,12 +24,25 @@ pub(super) struct SessionSystem<E> {
     session: SessionId,
     cancel: CancelHandle,
     settings: Mutex<Settings>,
+    /// Who acts: the role's id, and whether it is a superuser.
+    acting: AtomicU64,
 }
 
 impl<E: Environment> SessionSystem<E> {
     pub fn new(env: E, shared: Arc<Shared>, session: SessionId, cancel: CancelHandle, settings: Settings) -> SessionSystem<E> {
         let node = env.locality().node.0;
-        SessionSystem { env, shared, node, session, cancel, settings: Mutex::new(settings) }
+        let acting = AtomicU64::new(u64::from(ROOT_ID.0));
+        SessionSystem { env, shared, node, session, cancel, settings: Mutex::new(settings), acting }
+    }
+    /// Who acts from now on.
+    pub fn set_acting(&self, role: DescriptorId, is_superuser: bool) {
+        self.acting.store(u64::from(role.0), Ordering::Relaxed);
+        let shown = if is_superuser { "on" } else { "off" };
+        self.settings().set_fixed("is_superuser", shown);
+    }
+    fn authority(&self) -> Authority {
+        let role = DescriptorId(self.acting.load(Ordering::Relaxed) as u32);
+        self.env.catalog().authority(role, "")
     }
     /// Never held across an await.
     pub fn settings(&self) -> MutexGuard<'_, Settings> {
@@ -61,8 +76,12 @@ impl<E: Environment> System for SessionSystem<E> {
     fn backend_pid(&self) -> i32 {
         crate::env::pid(self.session)
     }
-    fn stop_backend(&self, pid: i32, ends: bool) -> bool {
-        self.shared.stop(pid, ends)
+    fn stop_backend(&self, pid: i32, ends: bool) -> Result<bool> {
+        let found = self.shared.sessions().into_iter().find(|s| crate::env::pid(s.session) == pid);
+        if let Some(session) = found {
+            super::privileges::may_stop(&self.env.catalog(), &self.authority(), &session.user, ends)?;
+        }
+        Ok(self.shared.stop(pid, ends))
     }
     fn reg_name(&self, ctx: &EvalContext, ty: &Type, oid: u32) -> Option<String> {
         crate::catalog::system::functions::reg_name(ctx, ty, oid)
@@ -101,6 +120,9 @@ impl<E: Environment> SystemContext for StatementSystem<'_, E> {
     fn names(&self) -> &Names {
         self.names
     }
+    fn newest(&self) -> Arc<Catalog> {
+        self.env.catalog()
+    }
     fn node(&self) -> NodeLocality {
         self.env.locality()
     }
@@ -111,7 +133,17 @@ impl<E: Environment> SystemContext for StatementSystem<'_, E> {
         self.env.now_micros()
     }
     fn sessions(&self) -> Vec<SessionRow> {
-        self.env.sessions()
+        let who = self.catalog.authority_of(self.names);
+        let mut sessions = self.env.sessions();
+        for session in &mut sessions {
+            let user = self.catalog.find_role(&session.user).map(|r| r.id);
+            if !super::privileges::sees_activity(&who, user) {
+                session.query = "<insufficient privilege>".into();
+                session.state = "";
+                session.application = String::new();
+            }
+        }
+        sessions
     }
     fn settings(&self) -> Vec<Setting> {
         self.system.settings().all()

@@ -14,6 +14,7 @@ pub(crate) use sequences::SessionSequences;
 
 use crate::env::{SessionRow, pid};
 use crate::exec::Interrupt;
+use crate::parse::without_passwords;
 use meridian_base::{DescriptorId, Error, Result, SessionId};
 use parking_lot::Mutex;
 use plans::PlanCache;
@@ -33,6 +34,8 @@ pub struct Shared {
     /// The schema jobs that run on this node.
     pub(crate) jobs: Running,
     pub(crate) changes: Changes,
+    /// A planted bug: a statement's privileges are asked for once, when it runs first.
+    checks_at_prepare_only: AtomicBool,
 }
 
 struct Entry {
@@ -59,11 +62,12 @@ impl Activity {
         while !query.is_char_boundary(end) {
             end -= 1;
         }
+        let query = without_passwords(&query[..end]);
         self.requests.fetch_add(1, Ordering::Relaxed);
         let mut row = self.row.lock();
         row.state = "active";
         row.query.clear();
-        row.query.push_str(&query[..end]);
+        row.query.push_str(&query);
     }
     /// A statement ended.
     pub(crate) fn resting(&self, state: &'static str) {
@@ -85,6 +89,14 @@ impl Shared {
     }
     pub fn new() -> Arc<Shared> {
         Arc::new(Shared::default())
+    }
+    /// Leaves a rule out, to see that somebody notices: privileges are asked for once.
+    #[doc(hidden)]
+    pub fn plant_checks_at_prepare_only(&self) {
+        self.checks_at_prepare_only.store(true, Ordering::Relaxed);
+    }
+    pub(crate) fn checks_at_prepare_only(&self) -> bool {
+        self.checks_at_prepare_only.load(Ordering::Relaxed)
     }
     /// What every session does now: for `Environment::sessions`.
     pub fn sessions(&self) -> Vec<SessionRow> {

@@ -11,7 +11,7 @@ use crate::catalog::Catalog;
 use crate::catalog::lookup::Names;
 use crate::plan::Prepared;
 use crate::types::DateOrder;
-use meridian_base::SchemaVersion;
+use meridian_base::{DescriptorId, SchemaVersion};
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,6 +29,8 @@ const TEXT_BYTES_MAX: usize = 16 << 10;
 pub(crate) struct Plan {
     pub prepared: Arc<Prepared>,
     search_path: Arc<[String]>,
+    /// Which role it was made for: what names mean depends on the schemas that it may use.
+    role: DescriptorId,
     /// [`Catalog::seen`].
     seen: SchemaVersion,
     /// [`Catalog::counted`].
@@ -41,12 +43,12 @@ impl Plan {
     pub fn new(prepared: Arc<Prepared>, catalog: &Catalog, names: &Names) -> Plan {
         let search_path = names.search_path[..].into();
         let Catalog { seen, counted, is_private, .. } = *catalog;
-        Plan { prepared, search_path, seen, counted, is_private }
+        Plan { prepared, search_path, role: names.role, seen, counted, is_private }
     }
     /// Whether it was made with this search path and this catalog, or one that no plan can tell
     /// from it.
     pub fn is_of(&self, catalog: &Catalog, names: &Names) -> bool {
-        self.is_of_catalog(catalog) && self.search_path[..] == names.search_path[..]
+        self.is_of_catalog(catalog) && self.role == names.role && self.search_path[..] == names.search_path[..]
     }
     fn is_of_catalog(&self, catalog: &Catalog) -> bool {
         self.seen == catalog.seen && self.counted == catalog.counted && !self.is_private && !catalog.is_private

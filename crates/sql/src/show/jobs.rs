@@ -4,6 +4,7 @@
 use super::progress::{fraction, waits_for};
 use crate::catalog::Catalog;
 use crate::catalog::job::JobRecord;
+use crate::catalog::roles::{CONTROL_JOBS, MONITOR};
 use crate::catalog::system::SystemContext;
 use crate::rows::StepRow;
 use crate::types::context::EPOCH_2000_UNIX_MICROS;
@@ -39,10 +40,15 @@ pub(super) async fn rows(context: &dyn SystemContext, only: Option<u32>) -> Resu
         return Err(Error::sql("42704", format!("job with ID {id} does not exist")).hint("SHOW JOBS lists them."));
     }
     let step = step.filter(|_| only.is_none());
-    let jobs = catalog.jobs().filter(|job| only.is_none_or(|id| job.id.0 == id)).map(|job| {
-        let waits = waits_for(catalog, job, &groups, &nodes);
-        row(catalog, job, waits, fraction(catalog, job, &groups))
-    });
+    let who = catalog.authority_of(context.names());
+    let sees_all = who.has(MONITOR) || who.has(CONTROL_JOBS);
+    let is_own = |job: &JobRecord| catalog.find_role(&job.user).is_some_and(|r| who.has(r.id));
+    let step = step.filter(|_| sees_all);
+    let jobs =
+        catalog.jobs().filter(|job| sees_all || is_own(job)).filter(|job| only.is_none_or(|id| job.id.0 == id)).map(|job| {
+            let waits = waits_for(catalog, job, &groups, &nodes);
+            row(catalog, job, waits, fraction(catalog, job, &groups))
+        });
     Ok(step.into_iter().chain(jobs).collect())
 }
 

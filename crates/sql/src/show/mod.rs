@@ -6,6 +6,7 @@ pub(crate) mod progress;
 mod ranges;
 
 use crate::catalog::lookup::{Name, Names, TableRef};
+use crate::catalog::roles::MONITOR;
 use crate::catalog::system::{SystemContext, SystemTable, describe};
 use crate::catalog::{Catalog, Descriptor, IndexState, is_implicit_primary, zones};
 use crate::parse::{Kind, PartitionsOf, ShowObjects, ShowOf, ShowRegions};
@@ -263,16 +264,22 @@ impl Show {
             }
             Show::Enums => {
                 let row = |d: &crate::catalog::Database| {
-                    vec![text("public"), text(Type::Region.name()), texts(&d.regions), text(&d.owner)]
+                    vec![text("public"), text(Type::Region.name()), texts(&d.regions), text(catalog.role_name(d.access.owner()))]
                 };
                 Ok(with_regions(catalog, names)?.into_iter().map(row).collect())
             }
             Show::Types => {
-                let row = |d: &crate::catalog::Database| vec![text("public"), text(Type::Region.name()), text(&d.owner)];
+                let row = |d: &crate::catalog::Database| {
+                    vec![text("public"), text(Type::Region.name()), text(catalog.role_name(d.access.owner()))]
+                };
                 Ok(with_regions(catalog, names)?.into_iter().map(row).collect())
             }
             Show::Ranges(of) => ranges::rows(context, of).await,
             Show::Jobs(only) => jobs::rows(context, *only).await,
+            Show::Transactions | Show::Metrics if !monitors(context) => {
+                Err(Error::sql("42501", "permission denied to see what the cluster does")
+                    .detail("Only superusers and members of the role \"pg_monitor\" may see that."))
+            }
             Show::Transactions => Ok(context.transactions().await?.into_iter().map(transaction).collect()),
             Show::Metrics => {
                 Ok(context.metrics().into_iter().map(|(name, value)| vec![text(name), Datum::Int(value as i64)]).collect())
@@ -375,7 +382,7 @@ fn databases(catalog: &Catalog) -> Vec<Vec<Datum>> {
         let if_regions = |value: Datum| if d.is_multi_region { value } else { Datum::Null };
         vec![
             text(&d.name),
-            text(&d.owner),
+            text(catalog.role_name(d.access.owner())),
             if_regions(text(&d.primary_region)),
             texts(d.regions.iter().filter(|_| d.is_multi_region)),
             if_regions(text(d.survival.as_str())),
@@ -388,7 +395,8 @@ fn databases(catalog: &Catalog) -> Vec<Vec<Datum>> {
 
 fn schemas(catalog: &Catalog, names: &Names) -> Result<Vec<Vec<Datum>>> {
     let database = catalog.database(&names.database)?.id;
-    let mut all: Vec<(String, Datum)> = catalog.schemas(database).map(|s| (s.name.clone(), text(&s.owner))).collect();
+    let mut all: Vec<(String, Datum)> =
+        catalog.schemas(database).map(|s| (s.name.clone(), text(catalog.role_name(s.access().owner())))).collect();
     all.extend(["information_schema", "pg_catalog"].map(|s| (s.to_string(), Datum::Null)));
     all.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(all.into_iter().map(|(name, owner)| vec![text(name), owner]).collect())
@@ -414,13 +422,13 @@ fn tables(catalog: &Catalog, names: &Names, only: Option<&ObjectName>) -> Result
     }
     let row = |(schema, d): (&str, &Descriptor)| {
         let (kind, owner, locality) = match d {
-            Descriptor::Table(t) => ("table", &t.owner, describe::locality(catalog, t)),
-            Descriptor::View(v) => ("view", &v.owner, None),
-            Descriptor::Sequence(s) => ("sequence", &s.owner, None),
+            Descriptor::Table(t) => ("table", &t.access, describe::locality(catalog, t)),
+            Descriptor::View(v) => ("view", &v.access, None),
+            Descriptor::Sequence(s) => ("sequence", &s.access, None),
             _ => return None,
         };
         let name = text(d.name().unwrap_or_default());
-        Some(vec![text(schema), name, text(kind), text(owner), locality.map_or(Datum::Null, text)])
+        Some(vec![text(schema), name, text(kind), text(catalog.role_name(owner.owner())), locality.map_or(Datum::Null, text)])
     };
     let shown = |(schema, _): &(&str, &Descriptor)| only.as_deref().is_none_or(|o| o == *schema);
     Ok(relations(catalog, names)?.into_iter().filter(shown).filter_map(row).collect())
@@ -529,4 +537,9 @@ fn constraints(catalog: &Catalog, names: &Names, table: &TableRef) -> Vec<Vec<Da
         push(&f.name, "FOREIGN KEY", describe::foreign_key(catalog, names, table, f), f.validated);
     }
     rows
+}
+
+/// Whether the user sees what the cluster does for others.
+fn monitors(context: &dyn SystemContext) -> bool {
+    context.catalog().authority_of(context.names()).has(MONITOR)
 }

@@ -6,7 +6,7 @@
 
 use super::zone::Zone;
 use super::{Datum, Type};
-use meridian_base::{Error, Result};
+use meridian_base::{DescriptorId, Error, Result};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -25,8 +25,13 @@ pub struct EvalContext {
     pub statement_time: i64,
     /// The catalog the statement was planned with; what functions over system tables read.
     pub catalog: Arc<dyn CatalogView>,
-    /// `current_user`, `session_user`.
+    /// `current_user`.
     pub user: Arc<str>,
+    /// `session_user`.
+    pub session_user: Arc<str>,
+    /// The ids of both.
+    pub role: DescriptorId,
+    pub session_role: DescriptorId,
     /// `current_database()`.
     pub database: Arc<str>,
     /// `search_path`, schema names in order, `$user` resolved.
@@ -116,10 +121,10 @@ pub trait System: Send + Sync {
         0
     }
     /// `pg_cancel_backend(pid)` and, with `ends`, `pg_terminate_backend(pid)`: whether this node
-    /// has such a session.
-    fn stop_backend(&self, pid: i32, ends: bool) -> bool {
+    /// has such a session. 42501 if one may not.
+    fn stop_backend(&self, pid: i32, ends: bool) -> Result<bool> {
         let _ = (pid, ends);
-        false
+        Ok(false)
     }
     /// The text form of a `regclass`, `regtype`, `regproc` or `regnamespace`, quoted and qualified
     /// as PostgreSQL does; `None` if there is no such object (then the number is shown).
@@ -173,6 +178,9 @@ impl Default for EvalContext {
             statement_time: 0,
             catalog: Arc::new(NoCatalog),
             user: "meridian".into(),
+            session_user: "meridian".into(),
+            role: DescriptorId(0),
+            session_role: DescriptorId(0),
             database: "postgres".into(),
             search_path: Arc::from(["public".to_string()]),
             gateway_region: "local".into(),

@@ -2,6 +2,7 @@
 //! in memory.
 
 mod driver;
+mod login;
 mod memory;
 mod raw;
 mod tools;

@@ -3,10 +3,10 @@
 use super::relations::PG_DATABASE;
 use super::rows::{Objects, Rows, bool, int, oid, opt_text, text};
 use super::{Catalog, SystemContext};
-use crate::catalog::Descriptor;
-use crate::catalog::bootstrap::ROOT_ROLE;
-use crate::types::Datum;
-use std::collections::BTreeSet;
+use crate::catalog::Role;
+use crate::catalog::privileges::{Access, acl_item};
+use crate::catalog::roles::oid_of;
+use crate::types::{ArrayValue, Datum, Type};
 
 const ROOT_OID: u32 = 10;
 const DEFAULT_TABLESPACE: i64 = 1663;
@@ -15,26 +15,15 @@ pub(super) const UTF8: i64 = 6;
 /// Text compares by bytes.
 const COLLATION: &str = "C.UTF-8";
 
-/// The oid of a role: there is no table of roles yet, so it follows from the name.
-pub(super) fn role_oid(role: &str) -> u32 {
-    if role == ROOT_ROLE {
-        return ROOT_OID;
-    }
-    let hash = role.bytes().fold(0x811c_9dc5u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
-    0x4000_0000 | (hash & 0x3FFF_FFFF)
+/// The grants on an object as a value of `aclitem[]`; NULL if nothing was granted or revoked.
+pub(super) fn acl(catalog: &Catalog, access: &Access) -> Datum {
+    let name = |role| catalog.role_name(role);
+    let Some(granted) = access.granted() else { return Datum::Null };
+    ArrayValue::datum(Type::Text, granted.iter().map(|g| Datum::text(acl_item(g, &name))).collect())
 }
-
-/// Every role that owns something, and the user's own.
-pub(super) fn roles(catalog: &Catalog, user: &str) -> BTreeSet<String> {
-    let owners = catalog.descriptors.values().filter_map(|d| match &**d {
-        Descriptor::Database(x) => Some(x.owner.clone()),
-        Descriptor::Schema(x) => Some(x.owner.clone()),
-        Descriptor::Table(x) => Some(x.owner.clone()),
-        Descriptor::View(x) => Some(x.owner.clone()),
-        Descriptor::Sequence(x) => Some(x.owner.clone()),
-        Descriptor::Group(_) | Descriptor::Job(_) | Descriptor::Leaving(_) | Descriptor::Statistics(_) => None,
-    });
-    owners.chain([ROOT_ROLE.to_string(), user.to_string()]).collect()
+/// The oid of an object's owner.
+pub(super) fn owner(access: &Access) -> Datum {
+    int(oid_of(access.owner()))
 }
 
 pub(super) fn pg_database(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
@@ -43,7 +32,8 @@ pub(super) fn pg_database(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
         rows.push([
             ("oid", oid(d.id)),
             ("datname", text(&d.name)),
-            ("datdba", int(role_oid(&d.owner))),
+            ("datdba", owner(&d.access)),
+            ("datacl", acl(context.catalog(), &d.access)),
             ("encoding", int(UTF8)),
             ("datlocprovider", text("c")),
             ("datallowconn", bool(true)),
@@ -72,68 +62,103 @@ pub(super) fn pg_namespace(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
         rows.push([("oid", int(id)), ("nspname", text(name)), ("nspowner", int(ROOT_OID))]);
     }
     for s in Objects::of(context.catalog(), &context.names().database).schemas {
-        rows.push([("oid", oid(s.id)), ("nspname", text(&s.name)), ("nspowner", int(role_oid(&s.owner)))]);
+        rows.push([
+            ("oid", oid(s.id)),
+            ("nspname", text(&s.name)),
+            ("nspowner", owner(s.access())),
+            ("nspacl", acl(context.catalog(), s.access())),
+        ]);
     }
     rows.finish()
 }
 
-fn each_role(context: &dyn SystemContext, mut push: impl FnMut(&str, u32)) {
-    for role in roles(context.catalog(), &context.names().user) {
-        push(&role, role_oid(&role));
-    }
-}
-
 pub(super) fn pg_roles(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
     let mut rows = Rows::of("pg_catalog", "pg_roles");
-    each_role(context, |name, id| {
+    for r in context.catalog().roles() {
         rows.push([
-            ("rolname", text(name)),
-            ("rolsuper", bool(true)),
-            ("rolinherit", bool(true)),
-            ("rolcreaterole", bool(true)),
-            ("rolcreatedb", bool(true)),
-            ("rolcanlogin", bool(true)),
+            ("rolname", text(&r.name)),
+            ("rolsuper", bool(r.is_superuser)),
+            ("rolinherit", bool(r.inherits)),
+            ("rolcreaterole", bool(r.creates_roles)),
+            ("rolcreatedb", bool(r.creates_databases)),
+            ("rolcanlogin", bool(r.can_login)),
             ("rolreplication", bool(false)),
-            ("rolconnlimit", int(-1)),
+            ("rolconnlimit", int(r.connection_limit)),
             ("rolpassword", text("********")),
-            ("rolbypassrls", bool(true)),
-            ("oid", int(id)),
+            ("rolvaliduntil", valid_until(r)),
+            ("rolbypassrls", bool(r.is_superuser)),
+            ("oid", int(r.oid())),
         ]);
-    });
+    }
     rows.finish()
 }
 
 pub(super) fn pg_authid(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
     let mut rows = Rows::of("pg_catalog", "pg_authid");
-    each_role(context, |name, id| {
+    for r in context.catalog().roles() {
         rows.push([
-            ("oid", int(id)),
-            ("rolname", text(name)),
-            ("rolsuper", bool(true)),
-            ("rolinherit", bool(true)),
-            ("rolcreaterole", bool(true)),
-            ("rolcreatedb", bool(true)),
-            ("rolcanlogin", bool(true)),
-            ("rolbypassrls", bool(true)),
-            ("rolconnlimit", int(-1)),
+            ("oid", int(r.oid())),
+            ("rolname", text(&r.name)),
+            ("rolsuper", bool(r.is_superuser)),
+            ("rolinherit", bool(r.inherits)),
+            ("rolcreaterole", bool(r.creates_roles)),
+            ("rolcreatedb", bool(r.creates_databases)),
+            ("rolcanlogin", bool(r.can_login)),
+            ("rolreplication", bool(false)),
+            ("rolbypassrls", bool(r.is_superuser)),
+            ("rolconnlimit", int(r.connection_limit)),
+            ("rolpassword", opt_text(r.password.as_deref())),
+            ("rolvaliduntil", valid_until(r)),
         ]);
-    });
+    }
+    rows.finish()
+}
+
+fn valid_until(role: &Role) -> Datum {
+    role.valid_until.map_or(Datum::Null, Datum::Timestamp)
+}
+
+pub(super) fn pg_auth_members(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
+    let mut rows = Rows::of("pg_catalog", "pg_auth_members");
+    for member in context.catalog().roles() {
+        for m in &member.member_of {
+            rows.push([
+                ("roleid", int(oid_of(m.role))),
+                ("member", int(member.oid())),
+                ("grantor", int(oid_of(m.grantor))),
+                ("admin_option", bool(m.is_admin)),
+            ]);
+        }
+    }
+    rows.finish()
+}
+
+pub(super) fn pg_group(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
+    let mut rows = Rows::of("pg_catalog", "pg_group");
+    let catalog = context.catalog();
+    for r in catalog.roles().filter(|r| !r.can_login) {
+        let members = catalog.roles().filter(|m| m.is_member_of(r.id)).map(|m| int(m.oid())).collect();
+        let members = ArrayValue::datum(Type::Oid, members);
+        rows.push([("groname", text(&r.name)), ("grosysid", int(r.oid())), ("grolist", members)]);
+    }
     rows.finish()
 }
 
 fn users(table: &str, context: &dyn SystemContext) -> Vec<Vec<Datum>> {
     let mut rows = Rows::of("pg_catalog", table);
-    each_role(context, |name, id| {
+    for r in context.catalog().roles().filter(|r| r.can_login) {
+        let password = if table == "pg_shadow" { opt_text(r.password.as_deref()) } else { text("********") };
         rows.push([
-            ("usename", text(name)),
-            ("usesysid", int(id)),
-            ("usecreatedb", bool(true)),
-            ("usesuper", bool(true)),
+            ("usename", text(&r.name)),
+            ("usesysid", int(r.oid())),
+            ("usecreatedb", bool(r.creates_databases)),
+            ("usesuper", bool(r.is_superuser)),
             ("userepl", bool(false)),
-            ("usebypassrls", bool(true)),
-            ("passwd", text("********")),
+            ("usebypassrls", bool(r.is_superuser)),
+            ("passwd", password),
+            ("valuntil", valid_until(r)),
         ]);
-    });
+    }
     rows.finish()
 }
 
@@ -185,7 +210,7 @@ pub(super) fn pg_stat_activity(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
             ("datid", database),
             ("datname", text(&s.database)),
             ("pid", int(i64::from(crate::rows::pid(s.session)))),
-            ("usesysid", int(role_oid(&s.user))),
+            ("usesysid", context.catalog().find_role(&s.user).map_or(Datum::Null, |r| int(r.oid()))),
             ("usename", text(&s.user)),
             ("application_name", text(&s.application)),
             ("state", text(s.state)),

@@ -145,6 +145,7 @@ pg_catalog.pg_type 1247 r: oid oid!, typname name!, typnamespace oid!, typowner 
 pg_catalog.pg_user 0 v: usename name, usesysid oid, usecreatedb bool, usesuper bool, userepl bool, usebypassrls bool,
   passwd text, valuntil timestamptz, useconfig text[]
 pg_catalog.pg_views 0 v: schemaname name, viewname name, viewowner name, definition text
+information_schema.administrable_role_authorizations 0 v: grantee name, role_name name, is_grantable varchar
 information_schema.applicable_roles 0 v: grantee name, role_name name, is_grantable varchar
 information_schema.character_sets 0 v: character_set_catalog name, character_set_schema name, character_set_name name,
   character_repertoire name, form_of_use name, default_collate_catalog name, default_collate_schema name,
@@ -172,6 +173,8 @@ information_schema.key_column_usage 0 v: constraint_catalog name, constraint_sch
 information_schema.referential_constraints 0 v: constraint_catalog name, constraint_schema name, constraint_name name,
   unique_constraint_catalog name, unique_constraint_schema name, unique_constraint_name name, match_option varchar,
   update_rule varchar, delete_rule varchar
+information_schema.role_table_grants 0 v: grantor name, grantee name, table_catalog name, table_schema name,
+  table_name name, privilege_type varchar, is_grantable varchar, with_hierarchy varchar
 information_schema.routines 0 v: specific_catalog name, specific_schema name, specific_name name,
   routine_catalog name, routine_schema name, routine_name name, routine_type varchar, module_catalog name,
   module_schema name, module_name name, udt_catalog name, udt_schema name, udt_name name, data_type varchar,

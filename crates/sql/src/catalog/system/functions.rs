@@ -1,7 +1,6 @@
 //! Functions about the catalog, and the text forms of `regclass` and its relatives (PostgreSQL
 //! manual 9.26.4 and 8.19).
 
-use super::cluster::{role_oid, roles};
 use super::{describe, types};
 use crate::catalog::lookup::{Name, Names, catalog_of};
 use crate::catalog::{Catalog, Descriptor};
@@ -13,7 +12,13 @@ use meridian_base::{Error, Result};
 
 /// Names as a running statement resolves them.
 pub fn names(ctx: &EvalContext) -> Names {
-    Names { database: ctx.database.to_string(), search_path: ctx.search_path.to_vec(), user: ctx.user.to_string() }
+    Names {
+        database: ctx.database.to_string(),
+        search_path: ctx.search_path.to_vec(),
+        user: ctx.user.to_string(),
+        role: ctx.role,
+        session_role: ctx.session_role,
+    }
 }
 
 /// The text form of a `regclass`, `regtype`, `regproc` or `regnamespace`; `None` if there is no
@@ -90,6 +95,8 @@ fn comment(catalog: &Catalog, oid: u32, number: i64) -> Option<String> {
         Some(Descriptor::Schema(s)) => s.comment.clone(),
         Some(Descriptor::Database(d)) => d.comment.clone(),
         Some(Descriptor::Group(_) | Descriptor::Job(_) | Descriptor::Leaving(_) | Descriptor::Statistics(_)) => None,
+        Some(Descriptor::Role(r)) => r.comment.clone(),
+        Some(Descriptor::LoginRules(_)) => None,
         None => describe::index_by_oid(catalog, oid).and_then(|(_, i)| i.comment.clone()),
     }
 }
@@ -100,7 +107,7 @@ pub fn register(r: &mut Registry) {
     register_visibility(r);
     register_lookups(r);
     register_absent(r);
-    register_privileges(r);
+    super::privileges::register(r);
     register_sizes(r);
     register_escrow(r);
 }
@@ -161,12 +168,8 @@ fn register_definitions(r: &mut Registry) {
         r.scalar(name, "oid -> text", |_, a| opt(function_by_oid(oid_at(a, 0)?).map(types::arguments))).stable();
     }
     r.scalar("pg_get_serial_sequence", "text, text -> text", serial_sequence).stable();
-    r.scalar("pg_get_userbyid", "oid -> name", |c, a| {
-        let oid = oid_at(a, 0)?;
-        let known = roles(catalog_of(c.ctx), &c.ctx.user).into_iter().find(|r| role_oid(r) == oid);
-        text(known.unwrap_or_else(|| format!("unknown (OID={oid})")))
-    })
-    .stable();
+    r.scalar("pg_get_userbyid", "oid -> name", |c, a| text(super::privileges::user_by_oid(catalog_of(c.ctx), oid_at(a, 0)?)))
+        .stable();
 }
 
 fn serial_sequence(c: &Call<'_>, a: &[Datum]) -> Result<Datum> {
@@ -257,35 +260,6 @@ fn register_absent(r: &mut Registry) {
         ("isleaf", "bool"),
         ("level", "int4"),
     ]);
-}
-
-/// Every user may do everything until roles and privileges exist.
-fn register_privileges(r: &mut Registry) {
-    for name in [
-        "has_table_privilege",
-        "has_database_privilege",
-        "has_schema_privilege",
-        "has_sequence_privilege",
-        "has_function_privilege",
-        "has_any_column_privilege",
-        "has_tablespace_privilege",
-        "has_type_privilege",
-        "has_language_privilege",
-        "pg_has_role",
-    ] {
-        for signature in [
-            "text, text -> bool",
-            "oid, text -> bool",
-            "name, text, text -> bool",
-            "name, oid, text -> bool",
-            "oid, oid, text -> bool",
-        ] {
-            r.scalar(name, signature, |_, _| Ok(Datum::Bool(true))).stable();
-        }
-    }
-    for signature in ["text, text, text -> bool", "oid, text, text -> bool", "oid, int2, text -> bool"] {
-        r.scalar("has_column_privilege", signature, |_, _| Ok(Datum::Bool(true))).stable();
-    }
 }
 
 /// Sizes are the store's, which the catalog does not see: unknown. A relation that does not exist

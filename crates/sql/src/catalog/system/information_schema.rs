@@ -8,7 +8,7 @@ use crate::catalog::{Column, FkAction, Table};
 use crate::types::{Datum, Type};
 
 fn objects(context: &dyn SystemContext) -> Objects<'_> {
-    Objects::of(context.catalog(), &context.names().database)
+    super::privileges::accessible(context)
 }
 fn rows_of(table: &str) -> Rows {
     Rows::of(INFORMATION_SCHEMA, table)
@@ -20,17 +20,11 @@ pub(super) fn catalog_name(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
     rows.finish()
 }
 
-pub(super) fn enabled_roles(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
-    let mut rows = rows_of("enabled_roles");
-    rows.push([("role_name", text(&context.names().user))]);
-    rows.finish()
-}
-
 pub(super) fn schemata(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
     let mut rows = rows_of("schemata");
     let root = crate::catalog::bootstrap::ROOT_ROLE.to_string();
     let system = [super::PG_CATALOG, INFORMATION_SCHEMA].map(|s| (s.to_string(), root.clone()));
-    let own = objects(context).schemas.into_iter().map(|s| (s.name.clone(), s.owner.clone()));
+    let own = objects(context).schemas.into_iter().map(|s| (s.name.clone(), context.catalog().role_name(s.access().owner())));
     for (name, owner) in system.into_iter().chain(own) {
         rows.push([
             ("catalog_name", text(&context.names().database)),

@@ -17,7 +17,7 @@ pub(super) fn pg_tables(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
         rows.push([
             ("schemaname", text(o.schema_name(t.schema))),
             ("tablename", text(&t.name)),
-            ("tableowner", text(&t.owner)),
+            ("tableowner", text(context.catalog().role_name(t.access.owner()))),
             ("hasindexes", bool(visible_indexes(t).next().is_some())),
             ("hasrules", bool(false)),
             ("hastriggers", bool(!t.foreign_keys.is_empty() || !t.referenced_by.is_empty())),
@@ -95,7 +95,7 @@ pub(super) fn pg_views(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
         rows.push([
             ("schemaname", text(o.schema_name(v.schema))),
             ("viewname", text(&v.name)),
-            ("viewowner", text(&v.owner)),
+            ("viewowner", text(context.catalog().role_name(v.access.owner()))),
             ("definition", text(describe::view(v))),
         ]);
     }
@@ -111,7 +111,7 @@ pub(super) fn pg_sequences(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
         rows.push([
             ("schemaname", text(o.schema_name(s.schema))),
             ("sequencename", text(&s.name)),
-            ("sequenceowner", text(&s.owner)),
+            ("sequenceowner", text(context.catalog().role_name(s.access.owner()))),
             ("data_type", int(s.ty.oid())),
             ("start_value", int(s.start)),
             ("min_value", int(s.min)),

@@ -15,6 +15,7 @@ pub mod describe;
 pub mod functions;
 mod information_schema;
 mod listings;
+mod privileges;
 mod relations;
 mod rows;
 mod types;
@@ -37,6 +38,10 @@ use std::sync::{Arc, LazyLock};
 pub trait SystemContext: Send + Sync {
     fn catalog(&self) -> &Arc<Catalog>;
     fn names(&self) -> &Names;
+    /// The newest catalog that the node knows: what was revoked counts at once.
+    fn newest(&self) -> Arc<Catalog> {
+        self.catalog().clone()
+    }
     /// Where this node is.
     fn node(&self) -> NodeLocality;
     fn nodes(&self) -> Vec<NodeLocality>;
@@ -205,6 +210,8 @@ fn filler(schema: &str, name: &str) -> fn(&dyn SystemContext) -> Vec<Vec<Datum>>
         (PG_CATALOG, "pg_namespace") => cluster::pg_namespace,
         (PG_CATALOG, "pg_roles") => cluster::pg_roles,
         (PG_CATALOG, "pg_authid") => cluster::pg_authid,
+        (PG_CATALOG, "pg_auth_members") => cluster::pg_auth_members,
+        (PG_CATALOG, "pg_group") => cluster::pg_group,
         (PG_CATALOG, "pg_user") => cluster::pg_user,
         (PG_CATALOG, "pg_shadow") => cluster::pg_shadow,
         (PG_CATALOG, "pg_tablespace") => cluster::pg_tablespace,
@@ -227,7 +234,11 @@ fn filler(schema: &str, name: &str) -> fn(&dyn SystemContext) -> Vec<Vec<Datum>>
         (INFORMATION_SCHEMA, "sequences") => information_schema::sequences,
         (INFORMATION_SCHEMA, "views") => information_schema::views,
         (INFORMATION_SCHEMA, "information_schema_catalog_name") => information_schema::catalog_name,
-        (INFORMATION_SCHEMA, "enabled_roles") => information_schema::enabled_roles,
+        (INFORMATION_SCHEMA, "enabled_roles") => privileges::enabled_roles,
+        (INFORMATION_SCHEMA, "applicable_roles") => privileges::applicable_roles,
+        (INFORMATION_SCHEMA, "administrable_role_authorizations") => privileges::administrable_role_authorizations,
+        (INFORMATION_SCHEMA, "table_privileges") => privileges::table_privileges,
+        (INFORMATION_SCHEMA, "role_table_grants") => privileges::role_table_grants,
         _ => |_| Vec::new(),
     }
 }

@@ -1,6 +1,6 @@
 //! Tables, columns, indexes, sequences, and what hangs on them.
 
-use super::cluster::role_oid;
+use super::cluster::{acl, owner};
 use super::rows::{Objects, Rows, array, bool, int, oid, opt_text, ordinals, text};
 use super::{SystemContext, describe, tables};
 use crate::catalog::{Column, ColumnState, Index, IndexState, Table, is_implicit_primary};
@@ -36,7 +36,8 @@ pub(super) fn pg_class(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
             ("oid", oid(t.id)),
             ("relname", text(&t.name)),
             ("relnamespace", oid(t.schema)),
-            ("relowner", int(role_oid(&t.owner))),
+            ("relowner", owner(&t.access)),
+            ("relacl", acl(context.catalog(), &t.access)),
             ("relam", int(HEAP)),
             ("relfilenode", oid(t.id)),
             ("reltuples", Datum::Float(counted(t).unwrap_or(-1.0))),
@@ -54,7 +55,7 @@ pub(super) fn pg_class(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
                 ("oid", oid(DescriptorId(i.id))),
                 ("relname", text(&i.name)),
                 ("relnamespace", oid(t.schema)),
-                ("relowner", int(role_oid(&t.owner))),
+                ("relowner", owner(&t.access)),
                 ("relam", int(BTREE)),
                 ("relfilenode", oid(DescriptorId(i.id))),
                 ("reltuples", Datum::Float(counted(t).unwrap_or(-1.0))),
@@ -71,7 +72,8 @@ pub(super) fn pg_class(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
             ("oid", oid(v.id)),
             ("relname", text(&v.name)),
             ("relnamespace", oid(v.schema)),
-            ("relowner", int(role_oid(&v.owner))),
+            ("relowner", owner(&v.access)),
+            ("relacl", acl(context.catalog(), &v.access)),
             ("reltuples", Datum::Float(-1.0)),
             ("relpersistence", text("p")),
             ("relkind", text("v")),
@@ -86,7 +88,8 @@ pub(super) fn pg_class(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
             ("oid", oid(s.id)),
             ("relname", text(&s.name)),
             ("relnamespace", oid(s.schema)),
-            ("relowner", int(role_oid(&s.owner))),
+            ("relowner", owner(&s.access)),
+            ("relacl", acl(context.catalog(), &s.access)),
             ("relfilenode", oid(s.id)),
             ("relpages", int(1)),
             ("reltuples", Datum::Float(1.0)),

@@ -57,6 +57,7 @@ pub(crate) enum Missing {
         op: SequenceOp,
         target: Option<meridian_base::DescriptorId>,
         args: Vec<Datum>,
+        is_identity: bool,
     },
 }
 
@@ -634,5 +635,5 @@ fn sequence(s: &SequenceCall, env: &Env) -> Result<Datum, Stop> {
     if args.iter().any(Datum::is_null) {
         return Ok(Datum::Null);
     }
-    Err(Stop::Missing(Missing::Sequence { slot: s.slot, op: s.op, target, args }))
+    Err(Stop::Missing(Missing::Sequence { slot: s.slot, op: s.op, target, args, is_identity: s.is_identity }))
 }

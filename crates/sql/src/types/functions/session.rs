@@ -27,9 +27,10 @@ fn path(ctx: &EvalContext) -> impl Iterator<Item = &str> {
 }
 
 pub fn register(r: &mut Registry) {
-    for name in ["current_user", "session_user", "user", "current_role"] {
+    for name in ["current_user", "user", "current_role"] {
         r.scalar(name, "-> name", |c, _| Ok(Datum::text(&*c.ctx.user))).stable();
     }
+    r.scalar("session_user", "-> name", |c, _| Ok(Datum::text(&*c.ctx.session_user))).stable();
     for name in ["current_database", "current_catalog"] {
         r.scalar(name, "-> name", |c, _| Ok(Datum::text(&*c.ctx.database))).stable();
     }
@@ -99,9 +100,9 @@ pub fn register(r: &mut Registry) {
     })
     .stable();
     r.scalar("pg_backend_pid", "-> int4", |c, _| Ok(Datum::Int(i64::from(c.ctx.system.backend_pid())))).stable();
-    r.scalar("pg_cancel_backend", "int4 -> bool", |c, a| Ok(Datum::Bool(c.ctx.system.stop_backend(a.int(0)? as i32, false))))
+    r.scalar("pg_cancel_backend", "int4 -> bool", |c, a| c.ctx.system.stop_backend(a.int(0)? as i32, false).map(Datum::Bool))
         .volatile();
-    r.scalar("pg_terminate_backend", "int4 -> bool", |c, a| Ok(Datum::Bool(c.ctx.system.stop_backend(a.int(0)? as i32, true))))
+    r.scalar("pg_terminate_backend", "int4 -> bool", |c, a| c.ctx.system.stop_backend(a.int(0)? as i32, true).map(Datum::Bool))
         .volatile();
     r.scalar("gen_random_uuid", "-> uuid", |c, _| {
         let mut v = [0; 16];

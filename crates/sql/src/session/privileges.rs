@@ -1,0 +1,216 @@
+//! Whether the user of a statement may run it: asked whenever it runs, and never only when it is
+//! prepared.
+//!
+//! A plan has what it needs ([`Need`]). That is compared with the catalog of the statement and with
+//! the newest one that the node knows: what was revoked since an open block began counts at once,
+//! in prepared statements, open portals and cursors, and in reads of the past. The roles that the
+//! answer rests on are noted in the transaction ([`crate::env::Transaction::uses`]), as its tables are, so that
+//! one that ran with a membership that is gone fails certification.
+//!
+//! A plan remembers for which role and version of the catalog its needs were met, so that a
+//! statement that runs again asks nothing.
+
+use super::Session;
+use crate::catalog::privileges::Privileges;
+use crate::catalog::roles::{CONTROL_JOBS, MONITOR, READ_ALL_STATS, SIGNAL_BACKEND, denied};
+use crate::catalog::{Authority, Catalog};
+use crate::env::Environment;
+use crate::plan::{Need, NeedOn, Prepared};
+use meridian_base::{DescriptorId, Error, Result, SchemaVersion};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What roles may do by one version of the catalog.
+#[derive(Default)]
+pub(super) struct Authorities {
+    seen: SchemaVersion,
+    of: BTreeMap<DescriptorId, Arc<Authority>>,
+}
+
+impl Authorities {
+    fn of(&mut self, catalog: &Catalog, role: DescriptorId, database: &str) -> Arc<Authority> {
+        if catalog.is_private {
+            return Arc::new(catalog.authority(role, database));
+        }
+        if self.seen != catalog.seen {
+            (self.seen, self.of) = (catalog.seen, BTreeMap::new());
+        }
+        self.of.entry(role).or_insert_with(|| Arc::new(catalog.authority(role, database))).clone()
+    }
+}
+
+impl<E: Environment> Session<E> {
+    /// 42501 unless the user may run a plan made with a catalog. Returns the roles that this rests
+    /// on.
+    pub(super) fn check_privileges(&mut self, prepared: &Prepared, catalog: &Arc<Catalog>) -> Result<Vec<DescriptorId>> {
+        let newest = self.env.catalog();
+        let role = self.names.role;
+        let is_newest = !catalog.is_private && catalog.seen == newest.seen;
+        let is_known = is_newest && prepared.permit.is_of(role, newest.seen);
+        let is_skipped = self.shared.checks_at_prepare_only() && prepared.permit.is_set();
+        if !is_known && !is_skipped {
+            self.check_needs(&prepared.needs, catalog, &newest)?;
+            if is_newest {
+                prepared.permit.remember(role, newest.seen);
+            }
+        }
+        let mut rests_on = self.authorities.of(&newest, role, &self.names.database).rests_on.clone();
+        for owner in prepared.needs.iter().filter_map(|n| n.by) {
+            rests_on.extend(&self.authorities.of(&newest, owner, &self.names.database).rests_on);
+        }
+        Ok(rests_on)
+    }
+    fn check_needs(&mut self, needs: &[Need], catalog: &Arc<Catalog>, newest: &Arc<Catalog>) -> Result<()> {
+        let reads_past = self.block.as_ref().is_some_and(|b| b.past.is_some());
+        // What a block has changed itself counts there, unless others have changed something since.
+        let base = self.block.as_ref().and_then(|b| b.ddl.as_ref()).map_or(catalog.seen, |ddl| ddl.base().seen);
+        let asks_newest = base != newest.seen;
+        for need in needs {
+            let role = need.by.unwrap_or(self.names.role);
+            let object = match &need.on {
+                NeedOn::Object(object) => *object,
+                NeedOn::Secrets(table) => {
+                    let roles = if reads_past { newest } else { catalog };
+                    if !self.authorities.of(roles, role, &self.names.database).is_superuser {
+                        return Err(denied(if *table == "pg_shadow" { "view" } else { "table" }, table));
+                    }
+                    continue;
+                }
+            };
+            let is_there_now = newest.descriptors.contains_key(&object);
+            if !(reads_past && is_there_now) {
+                let roles = if reads_past { newest } else { catalog };
+                let who = self.authorities.of(roles, role, &self.names.database);
+                catalog.check(&who, object, need.privileges)?;
+            }
+            if is_there_now && (asks_newest || reads_past) {
+                let who = self.authorities.of(newest, role, &self.names.database);
+                newest.check(&who, object, need.privileges)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the role may log in, and how often at this node, and into this database.
+    pub(super) fn check_login(&self) -> Result<()> {
+        let catalog = self.env.catalog();
+        let Some(role) = catalog.role_by_id(self.login_role) else { return Ok(()) };
+        if !role.can_login {
+            return Err(Error::sql("28000", format!("role \"{}\" is not permitted to log in", role.name)));
+        }
+        let database = catalog.database(&self.names.database)?;
+        let who = catalog.authority(role.id, &database.name);
+        if !catalog.permits(&who, database.id, Privileges::CONNECT) {
+            return Err(denied("database", &database.name).detail("User does not have CONNECT privilege."));
+        }
+        let sessions = self.shared.sessions().iter().filter(|s| s.user == role.name).count();
+        match usize::try_from(role.connection_limit) {
+            Ok(limit) if !role.is_superuser && sessions > limit => {
+                Err(Error::sql("53300", format!("too many connections for role \"{}\"", role.name)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What the user may do now.
+    pub(super) fn authority(&mut self) -> Arc<Authority> {
+        let catalog = self.catalog();
+        self.authorities.of(&catalog, self.names.role, &self.names.database)
+    }
+    /// 42501 unless the user is a superuser or a member of a predefined role.
+    pub(super) fn must_have(&mut self, role: DescriptorId, what: &str) -> Result<()> {
+        if self.authority().has(role) {
+            return Ok(());
+        }
+        let name = self.catalog().role_name(role);
+        Err(Error::sql("42501", format!("permission denied to {what}"))
+            .detail(format!("Only superusers and members of the role \"{name}\" may do that.")))
+    }
+    pub(super) fn must_control_jobs(&mut self, what: &str) -> Result<()> {
+        self.must_have(CONTROL_JOBS, what)
+    }
+    /// 42501 unless the user has made a job, or may control those of others.
+    pub(super) fn must_control_job(&mut self, id: DescriptorId, what: &str) -> Result<()> {
+        let (catalog, who) = (self.catalog(), self.authority());
+        let maker = catalog.job(id).and_then(|job| catalog.find_role(&job.user)).map(|r| r.id);
+        match maker {
+            Some(maker) if who.has(maker) => Ok(()),
+            _ => self.must_control_jobs(&what.to_lowercase().replace(" job", " jobs")),
+        }
+    }
+
+    /// Follows `SET ROLE` and `SET SESSION AUTHORIZATION`, which are settings.
+    pub(super) fn follow_role(&mut self) {
+        let (session, role) = {
+            let settings = self.system.settings();
+            (settings.show("session_authorization").unwrap_or_default(), settings.show("role").unwrap_or_default())
+        };
+        if (&session, &role) == (&self.acting.0, &self.acting.1) {
+            return;
+        }
+        let catalog = self.catalog();
+        let of = |name: &str| catalog.find_role(name).map(|r| r.id);
+        if session != self.acting.0 {
+            self.names.session_role = of(&session).unwrap_or(self.login_role);
+        }
+        self.names.role = if role == "none" { self.names.session_role } else { of(&role).unwrap_or(self.names.session_role) };
+        self.names.user = if role == "none" { session.clone() } else { role.clone() };
+        self.eval.user = self.names.user.as_str().into();
+        self.eval.session_user = session.as_str().into();
+        (self.eval.role, self.eval.session_role) = (self.names.role, self.names.session_role);
+        let is_superuser = catalog.role_by_id(self.names.role).is_some_and(|r| r.is_superuser);
+        self.system.set_acting(self.names.role, is_superuser);
+        self.acting = (session, role);
+    }
+    /// `SET ROLE`; `None`: `NONE`, or the default.
+    pub(super) fn set_role(&mut self, name: Option<&str>, local: bool) -> Result<()> {
+        if let Some(name) = name {
+            let catalog = self.catalog();
+            let Some(role) = catalog.find_role(name) else {
+                return Err(Error::sql("22023", format!("role \"{name}\" does not exist")));
+            };
+            if !catalog.may_become(self.names.session_role, role.id, &self.names.database) {
+                return Err(Error::sql("42501", format!("permission denied to set role \"{name}\"")));
+            }
+        }
+        self.set_unchecked("role", name, local)
+    }
+    /// `SET SESSION AUTHORIZATION`; `None`: the user that has logged in.
+    pub(super) fn set_session_authorization(&mut self, name: Option<&str>, local: bool) -> Result<()> {
+        let catalog = self.catalog();
+        let login = catalog.role_name(self.login_role);
+        let name = name.unwrap_or(&login);
+        let Some(role) = catalog.find_role(name) else {
+            return Err(Error::sql("22023", format!("role \"{name}\" does not exist")));
+        };
+        let is_superuser = catalog.role_by_id(self.login_role).is_some_and(|r| r.is_superuser);
+        if role.id != self.login_role && !is_superuser {
+            return Err(Error::sql("42501", "permission denied to set session authorization"));
+        }
+        self.set_unchecked("session_authorization", Some(name), local)?;
+        self.set_unchecked("role", None, local)
+    }
+}
+
+/// Whether somebody sees what the sessions of a user do.
+pub(super) fn sees_activity(who: &Authority, user: Option<DescriptorId>) -> bool {
+    who.has(READ_ALL_STATS) || who.has(MONITOR) || user.is_some_and(|user| who.has(user))
+}
+
+/// 42501 unless somebody may stop a session of a user.
+pub(super) fn may_stop(catalog: &Catalog, who: &Authority, user: &str, ends: bool) -> Result<()> {
+    let what = if ends { "terminate" } else { "cancel" };
+    let role = catalog.find_role(user);
+    if role.is_some_and(|r| r.is_superuser) && !who.is_superuser {
+        let what = if ends { "terminate superuser process" } else { "cancel superuser query" };
+        return Err(Error::sql("42501", format!("must be a superuser to {what}")));
+    }
+    if who.has(SIGNAL_BACKEND) || role.is_some_and(|r| who.has(r.id)) {
+        return Ok(());
+    }
+    let whose = match what {
+        "terminate" => "process is being terminated",
+        _ => "query is being canceled",
+    };
+    Err(Error::sql("42501", format!("must be a member of the role whose {whose} or member of pg_signal_backend")))
+}

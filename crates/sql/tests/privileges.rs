@@ -1,0 +1,362 @@
+//! Who may do what: a matrix of ways to a privilege, objects, privileges and statements, with the
+//! SQLSTATE of each statement.
+//!
+//! `tests/fixtures/privileges.txt` has what PostgreSQL 15 answers. [`the_matrix_is_postgres`] compares
+//! it with a server again: it is ignored unless it is asked for, as `.ci/run postgres` does, and
+//! writes the file if `UPDATE_GOLDEN=1` is set.
+
+use meridian_base::SessionId;
+use meridian_sql::env::Environment;
+use meridian_sql::session::{Session, SessionOptions};
+use meridian_sql::testing::MemEnvironment;
+use std::path::PathBuf;
+
+/// How somebody comes to a privilege: `GRANTEE` gets it, with these statements before and after, and
+/// these before the statement as the actor.
+const WAYS: [(&str, &str, &str, &str); 12] = [
+    ("nobody", "m_other", "", ""),
+    ("direct", "m_actor", "", ""),
+    ("public", "public", "", ""),
+    ("group", "m_group", "grant m_group to m_actor", ""),
+    ("nested_group", "m_outer", "grant m_outer to m_group; grant m_group to m_actor", ""),
+    ("group_without_inherit", "m_group", "alter role m_actor noinherit; grant m_group to m_actor", ""),
+    ("set_role", "m_group", "alter role m_actor noinherit; grant m_group to m_actor", "set role m_group"),
+    ("revoked", "m_actor", "REVOKE", ""),
+    ("owner_by_group", "m_other", "grant m_owner to m_actor", ""),
+    ("read_all_data", "m_other", "grant pg_read_all_data to m_actor", ""),
+    ("write_all_data", "m_other", "grant pg_write_all_data to m_actor", ""),
+    ("superuser", "m_other", "alter role m_actor superuser", ""),
+];
+
+/// What is granted, on what.
+const GRANTS: [(&str, &str); 17] = [
+    ("none", ""),
+    ("select", "table m.t"),
+    ("insert", "table m.t"),
+    ("update", "table m.t"),
+    ("delete", "table m.t"),
+    ("truncate", "table m.t"),
+    ("references", "table m.t"),
+    ("select, update", "table m.t"),
+    ("select, delete, insert", "table m.t"),
+    ("all", "table m.t"),
+    ("select", "table m.v"),
+    ("all", "table m.v"),
+    ("usage", "sequence m.s"),
+    ("select", "sequence m.s"),
+    ("update", "sequence m.s"),
+    ("create", "schema m"),
+    ("create", "database DATABASE"),
+];
+
+const STATEMENTS: [&str; 40] = [
+    "select * from m.t",
+    "select count(*) from m.t",
+    "select 1 from m.t where false",
+    "select id from m.t for update",
+    "select id from m.t for share",
+    "insert into m.t values (10, 1)",
+    "insert into m.t values (10, 1) returning id",
+    "insert into m.t values (1, 1) on conflict do nothing",
+    "insert into m.t values (1, 1) on conflict (id) do nothing",
+    "insert into m.t values (1, 1) on conflict (id) do update set v = 7",
+    "insert into m.t values (1, 1) on conflict (id) do update set v = m.t.v + 1",
+    "insert into m.t select 20, 1",
+    "update m.t set v = 1",
+    "update m.t set v = v + 1",
+    "update m.t set v = 1 where id = 1",
+    "update m.t set v = 1 returning v",
+    "delete from m.t",
+    "delete from m.t where id = 1",
+    "delete from m.t returning *",
+    "truncate m.t",
+    "with x as (delete from m.t returning 1) select * from x",
+    "create table m.child (id int primary key, p int references m.t)",
+    "create index on m.t (v)",
+    "alter table m.t add column w int",
+    "comment on table m.t is 'x'",
+    "drop table m.t cascade",
+    "alter table m.t owner to m_actor",
+    "grant select on m.t to m_other",
+    "select * from m.v",
+    "create or replace view m.v as select id, v from m.t",
+    "create view m.w as select id from m.t",
+    "drop view m.v",
+    "explain select * from m.t",
+    "select nextval('m.s')",
+    "select currval('m.s')",
+    "select setval('m.s', 5)",
+    "insert into m.d (v) values (1)",
+    "create table m.u (id int)",
+    "create schema m_new",
+    "drop schema m cascade",
+];
+
+/// A server that answers a statement with its SQLSTATE.
+trait Server {
+    async fn run(&mut self, text: &str) -> String;
+}
+
+struct Here(Session<MemEnvironment>);
+
+impl Server for Here {
+    async fn run(&mut self, text: &str) -> String {
+        match self.0.query_text(text).await {
+            Ok(_) => "ok".into(),
+            Err(e) => e.sqlstate().into(),
+        }
+    }
+}
+
+struct There(tokio_postgres::Client);
+
+impl Server for There {
+    async fn run(&mut self, text: &str) -> String {
+        match self.0.simple_query(text).await {
+            Ok(_) => "ok".into(),
+            Err(e) => e.code().map_or_else(|| "lost".into(), |c| c.code().into()),
+        }
+    }
+}
+
+const TEAR_DOWN: &str = "reset session authorization; drop schema if exists m cascade; drop schema if exists m_new cascade; \
+    drop role if exists m_actor; drop role if exists m_other; drop role if exists m_group; drop role if exists m_outer; \
+    drop role if exists m_owner";
+const SET_UP: &str = "create role m_actor login; create role m_other; create role m_group; create role m_outer; \
+    create role m_owner; create schema m authorization m_owner; grant usage on schema m to public; \
+    set role m_owner; create table m.t (id int primary key, v int); insert into m.t values (1, 1), (2, 2); \
+    create view m.v as select id, v from m.t; create sequence m.s; create table m.d (id serial primary key, v int); \
+    grant insert on m.d to public; reset role";
+
+async fn must(server: &mut impl Server, text: &str) {
+    for statement in text.split("; ").filter(|s| !s.trim().is_empty()) {
+        let answer = server.run(statement).await;
+        assert_eq!(answer, "ok", "{statement}");
+    }
+}
+
+/// A line for each way and grant: its name, and the answers.
+async fn matrix(server: &mut impl Server, database: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (way, grantee, before, acting) in WAYS {
+        for (privilege, object) in GRANTS {
+            // Ways that need no grant are the same for all.
+            if grantee == "m_other" && way != "nobody" && privilege != "none" {
+                continue;
+            }
+            let object = object.replace("DATABASE", database);
+            must(server, TEAR_DOWN).await;
+            must(server, SET_UP).await;
+            if privilege != "none" {
+                must(server, &format!("grant {privilege} on {object} to {grantee}")).await;
+            }
+            match before {
+                "REVOKE" if privilege == "none" => {}
+                "REVOKE" => must(server, &format!("revoke {privilege} on {object} from {grantee}")).await,
+                before => must(server, before).await,
+            }
+            must(server, "set session authorization m_actor").await;
+            let mut answers = Vec::new();
+            for statement in STATEMENTS {
+                must(server, "begin").await;
+                must(server, acting).await;
+                answers.push(server.run(statement).await);
+                must(server, "rollback").await;
+            }
+            let on = object.replace(database, "DATABASE").replace(' ', "_");
+            lines.push(format!("{way} {} {on}: {}", privilege.replace(", ", "+"), answers.join(" ")));
+            must(server, "reset session authorization").await;
+            if object.starts_with("database") {
+                must(server, &format!("revoke {privilege} on {object} from {grantee}")).await;
+            }
+        }
+    }
+    must(server, TEAR_DOWN).await;
+    lines
+}
+
+/// A session of a role, in one environment.
+fn session(env: &MemEnvironment, id: u64, user: &str) -> Session<MemEnvironment> {
+    let options = SessionOptions { id: SessionId(id), user: user.into(), database: "postgres".into(), ..Default::default() };
+    Session::new(env.clone(), options, env.shared()).expect("a session")
+}
+
+async fn code(session: &mut Session<MemEnvironment>, text: &str) -> String {
+    session.query_text(text).await.map_or_else(|e| e.sqlstate().to_string(), |_| "ok".into())
+}
+
+/// What a role may still do when `REVOKE` has answered: by a prepared statement, in an open block, by
+/// a cursor that it has read from, by a copy, by a view, in the past, by a membership.
+async fn still_allowed(env: &MemEnvironment) -> Vec<&'static str> {
+    let mut root = session(env, 1, "root");
+    let set_up = "create role app login; create role readers; create role other; create table t (id int primary key); \
+        insert into t values (1), (2), (3); create view w as select id from t; alter view w owner to other; \
+        grant usage on schema public to public; grant select on t, w to app; grant select on t to other; \
+        create table g (id int primary key); grant select on g to readers; grant readers to app";
+    for statement in set_up.split("; ") {
+        assert_eq!(code(&mut root, statement).await, "ok", "{statement}");
+    }
+    let mut app = session(env, 2, "app");
+    let mut block = session(env, 3, "app");
+    let mut cursor = session(env, 4, "app");
+    let past = session(env, 5, "app");
+    for statement in [
+        "prepare p as select * from t",
+        "prepare w as select * from w",
+        "prepare g as select * from g",
+        "execute p",
+        "execute w",
+        "execute g",
+    ] {
+        assert_eq!(code(&mut app, statement).await, "ok", "{statement}");
+    }
+    for statement in ["begin", "select * from t"] {
+        assert_eq!(code(&mut block, statement).await, "ok", "{statement}");
+    }
+    for statement in ["begin", "declare c cursor for select * from t", "fetch 1 from c"] {
+        assert_eq!(code(&mut cursor, statement).await, "ok", "{statement}");
+    }
+    for statement in ["revoke select on t from app, other", "revoke readers from app"] {
+        assert_eq!(code(&mut root, statement).await, "ok", "{statement}");
+    }
+    let mut allowed = Vec::new();
+    let mut sessions = [app, block, cursor, past];
+    for (what, at, text) in [
+        ("a prepared statement", 0, "execute p"),
+        ("a view", 0, "execute w"),
+        ("a membership", 0, "execute g"),
+        ("a query", 0, "select * from t"),
+        ("a copy", 0, "copy t to stdout"),
+        ("an open block", 1, "select * from t"),
+        ("a cursor", 2, "fetch 1 from c"),
+        ("the past", 3, "select * from t as of system time '-1us'"),
+    ] {
+        if code(&mut sessions[at], text).await != "42501" {
+            allowed.push(what);
+        }
+    }
+    allowed
+}
+
+#[test]
+fn what_was_revoked_counts_at_once() {
+    let allowed = runtime().block_on(async { still_allowed(&MemEnvironment::new(&["us-east1"])).await });
+    assert!(allowed.is_empty(), "{allowed:?}");
+}
+
+#[test]
+fn privileges_that_are_checked_once_are_noticed() {
+    let allowed = runtime().block_on(async {
+        let env = MemEnvironment::new(&["us-east1"]);
+        env.shared().plant_checks_at_prepare_only();
+        still_allowed(&env).await
+    });
+    assert!(allowed.contains(&"an open block") || allowed.contains(&"a cursor"), "the planted bug goes unnoticed: {allowed:?}");
+}
+
+#[test]
+fn passwords_are_seen_by_nobody() {
+    runtime().block_on(async {
+        let env = MemEnvironment::new(&["us-east1"]);
+        let mut root = session(&env, 1, "root");
+        assert_eq!(code(&mut root, "create role app login password 'se cret'").await, "ok");
+        let activity =
+            root.query_text("select query from pg_stat_activity; alter role app password 'se cret'").await.expect("rows");
+        assert!(!format!("{:?}", activity[0].rows).contains("se cret"));
+        let stored = root.query_text("select rolpassword from pg_authid where rolname = 'app'").await.expect("rows");
+        let stored = stored[0].rows[0][0].clone().expect("a verifier");
+        assert!(stored.starts_with("SCRAM-SHA-256$4096:"), "{stored}");
+        assert!(!format!("{:?}", env.catalog()).contains(&stored[20..]));
+        // As pg_dumpall writes it.
+        assert_eq!(code(&mut root, &format!("create role copy login password '{stored}'")).await, "ok");
+        let copied = root.query_text("select rolpassword from pg_authid where rolname = 'copy'").await.expect("rows");
+        assert_eq!(copied[0].rows[0][0].as_deref(), Some(stored.as_str()));
+        assert_eq!(code(&mut root, &format!("alter role app password 'md5{}'", "0".repeat(32))).await, "0A000");
+        let mut app = session(&env, 2, "app");
+        for secret in ["select * from pg_authid", "select passwd from pg_shadow"] {
+            assert_eq!(code(&mut app, secret).await, "42501");
+        }
+        for open in ["select passwd from pg_user", "select rolpassword from pg_roles", "alter role app password 'mine'"] {
+            assert_eq!(code(&mut app, open).await, "ok", "{open}");
+        }
+        for closed in
+            ["alter role app createdb", "alter role copy password 'x'", "create role x", "alter system set hba_rules = ''"]
+        {
+            assert_eq!(code(&mut app, closed).await, "42501", "{closed}");
+        }
+    });
+}
+
+#[test]
+fn rules_of_login_are_read_before_they_count() {
+    runtime().block_on(async {
+        let env = MemEnvironment::new(&["us-east1"]);
+        let mut root = session(&env, 1, "root");
+        for (text, answer) in [
+            ("alter system set hba_rules = 'host all all all md5'", "F0000"),
+            ("alter system set hba_rules = 'hostssl all all all cert map=m'", "F0000"),
+            ("alter system set ident_maps = 'm alice app'", "ok"),
+            ("alter system set hba_rules = 'hostssl all all all cert map=m'", "ok"),
+            ("alter system reset hba_rules", "ok"),
+            ("alter system set work_mem = '1MB'", "0A000"),
+        ] {
+            assert_eq!(code(&mut root, text).await, answer, "{text}");
+        }
+    });
+}
+
+fn file() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/privileges.txt")
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
+/// The differences of two matrices, statement by statement.
+fn differences(expected: &str, answered: &[String]) -> Vec<String> {
+    let mut different = Vec::new();
+    let expected: Vec<&str> = expected.lines().collect();
+    assert_eq!(expected.len(), answered.len(), "the matrix has another size: UPDATE_GOLDEN=1 with a PostgreSQL writes it");
+    for (expected, answered) in expected.iter().zip(answered) {
+        let ((name, theirs), (_, ours)) =
+            (expected.split_once(": ").expect("a line"), answered.split_once(": ").expect("a line"));
+        for ((statement, theirs), ours) in STATEMENTS.iter().zip(theirs.split(' ')).zip(ours.split(' ')) {
+            if theirs != ours {
+                different.push(format!("{name}: {statement}: {theirs} there, {ours} here"));
+            }
+        }
+    }
+    different
+}
+
+#[test]
+fn the_matrix_is_as_postgres_has_it() {
+    let expected = std::fs::read_to_string(file()).expect("the recorded matrix");
+    let answered = runtime().block_on(async {
+        let env = MemEnvironment::new(&["us-east1"]);
+        let options = SessionOptions { id: SessionId(1), user: "root".into(), database: "postgres".into(), ..Default::default() };
+        let session = Session::new(env.clone(), options, env.shared()).expect("a session");
+        matrix(&mut Here(session), "postgres").await
+    });
+    let different = differences(&expected, &answered);
+    assert!(different.is_empty(), "{} differences:\n{}", different.len(), different.join("\n"));
+}
+
+#[test]
+#[ignore = "needs a PostgreSQL: .ci/run postgres"]
+fn the_matrix_is_postgres() {
+    let address = std::env::var("MERIDIAN_POSTGRES").expect("MERIDIAN_POSTGRES=host:port names a server to compare with");
+    let (host, port) = address.split_once(':').expect("MERIDIAN_POSTGRES=host:port");
+    let config = format!("host={host} port={port} user=postgres dbname=postgres");
+    let answered = runtime().block_on(async {
+        let (client, connection) = tokio_postgres::connect(&config, tokio_postgres::NoTls).await.expect("a PostgreSQL server");
+        tokio::spawn(connection);
+        matrix(&mut There(client), "postgres").await
+    });
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(file(), answered.join("\n") + "\n").expect("a writable file");
+    }
+    let different = differences(&std::fs::read_to_string(file()).expect("the recorded matrix"), &answered);
+    assert!(different.is_empty(), "{}", different.join("\n"));
+}

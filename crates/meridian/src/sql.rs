@@ -2,7 +2,7 @@
 
 use crate::shell::Shell;
 use crate::shell::target::{Target, URL_DEFAULT};
-use crate::url::url_of;
+use crate::url::local_url;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use meridian_server::node::base;
 use std::path::{Path, PathBuf};
@@ -90,8 +90,8 @@ impl Args {
         }
         let found = Path::new("meridian-data");
         match &self.data_dir {
-            Some(dir) => url_of(dir, "defaultdb"),
-            None if found.join("node.sock").exists() => url_of(found, "defaultdb"),
+            Some(dir) => local_url(dir, "defaultdb"),
+            None if found.join("node.sock").exists() => local_url(found, "defaultdb"),
             None => Ok(URL_DEFAULT.to_string()),
         }
     }

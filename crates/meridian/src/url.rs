@@ -2,7 +2,7 @@
 
 use clap::Args as ClapArgs;
 use meridian_server::node::base::{Error, Result};
-use meridian_server::{certs_dir, first_login, sql_addr_in};
+use meridian_server::{certs_dir, first_login, local_sql_addr_in, sql_addr_in};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -32,12 +32,23 @@ pub fn url_of(data_dir: &Path, database: &str) -> Result<String> {
     Ok(url(&addr, database, password.as_deref(), authorities.as_deref()))
 }
 
+/// Where this program itself connects to the node of a data directory: by the node's socket, where
+/// there is one, which asks for no password.
+pub fn local_url(data_dir: &Path, database: &str) -> Result<String> {
+    match local_sql_addr_in(data_dir) {
+        Some(addr) => Ok(format!("postgresql://root@{}/{database}", escaped_addr(&addr))),
+        None => url_of(data_dir, database),
+    }
+}
+
+/// A directory and a port, as in the URLs of PostgreSQL's clients.
+pub fn escaped_addr(addr: &str) -> String {
+    addr.replace('/', "%2F")
+}
+
 /// A URL of an address, with a password and with the authorities to verify the node by, if there
 /// are any.
 pub fn url(addr: &str, database: &str, password: Option<&str>, authorities: Option<&Path>) -> String {
-    if !first_login::CLIENTS_ARE_AUTHENTICATED {
-        return format!("postgresql://root@{addr}/{database}");
-    }
     let password = password.map_or(String::new(), |password| format!(":{}", escaped(password)));
     let verified = authorities.map_or("sslmode=disable".to_string(), |path| {
         format!("sslmode=verify-full&sslrootcert={}", escaped(&path.display().to_string()))

@@ -4,7 +4,7 @@
 use crate::first_login;
 use crate::machine::MachineRuntime;
 use crate::open_files;
-use crate::pgwire::{LoginMode, PgServer, ServerOptions, prepare, refuse_while};
+use crate::pgwire::{LoginMode, PgServer, Security as Logins, ServerOptions, prepare, refuse_while};
 use crate::threads::{ProtocolThread, SessionThreads};
 use meridian_base::runtime::Listener;
 use meridian_base::{Error, NodeId, Result};
@@ -67,6 +67,8 @@ pub struct Server {
     pg: PgServer,
     addr: String,
     sql_addr: String,
+    /// Where the socket is for clients of this machine.
+    socket_dir: Option<PathBuf>,
 }
 
 /// How long sessions may finish their transaction when the node stops.
@@ -76,7 +78,7 @@ impl Server {
     /// Starts a node and serves clients.
     pub async fn start(config: ServerConfig) -> Result<Server> {
         match config.security {
-            Some(_) => check_sql_address(&config.sql_listen)?,
+            Some(_) => {}
             None => {
                 check_insecure_address(&config.listen)?;
                 check_insecure_address(&config.sql_listen)?;
@@ -127,10 +129,13 @@ impl Server {
         if clients < config.pg.max_connections {
             tracing::warn!("the process may open {files} files: at most {clients} clients, not {}", config.pg.max_connections);
         }
-        let options = ServerOptions { max_connections: clients, ..config.pg };
-        if options.security.mode == LoginMode::Rules
-            && let Err(e) = prepare(&*node.sessions()).await
-        {
+        let security = match node.tls() {
+            Some(tls) => Logins { tls: Some(tls), mode: LoginMode::Rules },
+            None => config.pg.security.clone(),
+        };
+        let is_secure = security.mode == LoginMode::Rules;
+        let options = ServerOptions { max_connections: clients, security, ..config.pg };
+        if is_secure && let Err(e) = prepare(&*node.sessions()).await {
             tracing::warn!("answers for unknown users are not yet the same at every node: {e}");
         }
         let pg = PgServer::new(node.sessions(), shared, options);
@@ -140,7 +145,31 @@ impl Server {
         std::fs::write(&told, format!("{sql_addr}\n"))
             .map_err(|e| Error::fatal(format!("cannot write {}: {e}", told.display())))?;
         let addr = node.addr();
-        Ok(Server { node, pg, addr, sql_addr })
+        let mut server = Server { node, pg, addr, sql_addr, socket_dir: None };
+        if is_secure {
+            server.serve_here(&config.data_dir);
+        }
+        Ok(server)
+    }
+
+    /// Serves clients of this machine on a socket in the data directory. Without it they come by
+    /// TCP.
+    fn serve_here(&mut self, data_dir: &Path) {
+        let dir = data_dir.canonicalize().unwrap_or_else(|_| data_dir.to_path_buf());
+        match self.serve_unix(&unix_socket(&dir, &self.sql_addr)) {
+            Ok(()) => self.socket_dir = Some(dir),
+            Err(e) => tracing::warn!("no socket for clients of this machine: {}", e.message()),
+        }
+    }
+
+    /// Where a client of this machine connects that runs as this process's user, without a
+    /// password: the directory of a Unix socket, and the port that is part of its name. Where
+    /// nobody is authenticated, the address of the port.
+    pub fn local_sql_addr(&self) -> String {
+        match (&self.socket_dir, self.sql_addr.rsplit_once(':')) {
+            (Some(dir), Some((_, port))) => format!("{}:{port}", dir.display()),
+            _ => self.sql_addr.clone(),
+        }
     }
     /// Serves clients of this machine by a Unix socket as well: a file `.s.PGSQL.<port>`, which is
     /// replaced if it is there. The rules of login say who comes in; whoever runs this process does.
@@ -235,6 +264,21 @@ pub fn sql_addr_in(data_dir: &Path) -> Option<String> {
 /// Where clients connect, for commands of this machine.
 const SQL_ADDR_FILE: &str = "sql.addr";
 
+/// The socket of a data directory's node, named as PostgreSQL names its own.
+fn unix_socket(dir: &Path, sql_addr: &str) -> PathBuf {
+    let port = sql_addr.rsplit_once(':').map_or("", |(_, port)| port);
+    dir.join(format!(".s.PGSQL.{port}"))
+}
+
+/// Where a client of this machine connects to the node of a data directory that has been started
+/// with certificates, as [`Server::local_sql_addr`] tells it; `None`: by TCP alone.
+pub fn local_sql_addr_in(data_dir: &Path) -> Option<String> {
+    let addr = sql_addr_in(data_dir)?;
+    let dir = data_dir.canonicalize().ok()?;
+    let (_, port) = addr.rsplit_once(':')?;
+    unix_socket(&dir, &addr).exists().then(|| format!("{}:{port}", dir.display()))
+}
+
 /// Where operators of this machine connect to the node of a data directory.
 pub fn local_addr(data_dir: &Path) -> String {
     let dir = data_dir.canonicalize().unwrap_or_else(|_| data_dir.to_path_buf());
@@ -258,15 +302,6 @@ fn check_insecure_address(addr: &str) -> Result<()> {
     .hint("Listen on 127.0.0.1, or start without --insecure."))
 }
 
-/// The port for clients does not ask who they are yet.
-fn check_sql_address(addr: &str) -> Result<()> {
-    if is_loopback(addr) || first_login::CLIENTS_ARE_AUTHENTICATED {
-        return Ok(());
-    }
-    Err(Error::fatal(format!("refusing to listen for clients on {addr}: clients are not authenticated yet"))
-        .hint("Listen on 127.0.0.1 with --sql-listen."))
-}
-
 /// A node of a secure cluster is not started without its certificates.
 fn check_was_insecure(data_dir: &Path) -> Result<()> {
     let certs = certs_dir(data_dir);
@@ -280,15 +315,15 @@ fn check_was_insecure(data_dir: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{check_insecure_address, check_sql_address, check_told_address, is_unspecified};
+    use super::{check_insecure_address, check_told_address, is_unspecified};
 
     #[test]
     fn nobody_else_reaches_what_is_not_secure() {
         for addr in ["127.0.0.1:1", "localhost:0", "[::1]:5", "127.8.9.1:7"] {
-            assert!(check_insecure_address(addr).is_ok() && check_sql_address(addr).is_ok(), "{addr}");
+            assert!(check_insecure_address(addr).is_ok(), "{addr}");
         }
         for addr in ["0.0.0.0:1", "10.1.2.3:4", "example.org:5", "[::]:5", ":5432"] {
-            assert!(check_insecure_address(addr).is_err() && check_sql_address(addr).is_err(), "{addr}");
+            assert!(check_insecure_address(addr).is_err(), "{addr}");
         }
     }
 

@@ -22,10 +22,6 @@ const PENDING: &str = "root.password.pending";
 /// The file that says that a directory belongs to a node (`node/src/membership/identity.rs`).
 const IDENTITY: &str = "node";
 
-/// Whether clients are authenticated, over TLS, as roles with passwords. Until they are, the
-/// password is kept and not told, and nobody but this machine reaches the port for clients.
-pub const CLIENTS_ARE_AUTHENTICATED: bool = false;
-
 fn failed(e: impl std::fmt::Display) -> Error {
     Error::fatal(e.to_string())
 }
@@ -57,7 +53,7 @@ pub fn read(data_dir: &Path) -> Result<Option<String>> {
 /// When the node serves: tells the cluster, if it does not know yet.
 pub(crate) async fn complete(sessions: &Arc<dyn SessionFactory>, shared: &Arc<Shared>, data_dir: &Path) -> Result<()> {
     let pending = data_dir.join(PENDING);
-    if !CLIENTS_ARE_AUTHENTICATED || !pending.exists() {
+    if !pending.exists() {
         return Ok(());
     }
     let Some(password) = read(data_dir)? else {

@@ -90,7 +90,7 @@ impl Running {
             say!("This program is not a release build (use --release): local work takes longer than it has to.");
         }
         self.cluster.start(Layout::new(&self.regions, zones, None), &self.distances, scratch).await?;
-        self.connector = Arc::new(PgConnector::new(self.cluster.sql_addrs(&self.regions), "root", true));
+        self.connector = Arc::new(PgConnector::new(self.cluster.local_sql_addrs(&self.regions), "root", true));
         Ok(())
     }
 

@@ -210,10 +210,19 @@ impl Cluster {
 
     /// Where clients of each region connect.
     pub fn sql_addrs(&self, regions: &[String]) -> Vec<(String, Vec<String>)> {
+        self.addrs_of(regions, |server| server.sql_addr().to_string())
+    }
+
+    /// Where this process's own clients do, which have no TLS.
+    pub fn local_sql_addrs(&self, regions: &[String]) -> Vec<(String, Vec<String>)> {
+        self.addrs_of(regions, Server::local_sql_addr)
+    }
+
+    fn addrs_of(&self, regions: &[String], addr: impl Fn(&Server) -> String) -> Vec<(String, Vec<String>)> {
         let of = |region: &String| {
             let mut nodes: Vec<_> = self.servers.iter().filter(|(p, _)| p.region == *region).collect();
             nodes.sort_by_key(|(place, _)| place);
-            nodes.into_iter().map(|(_, server)| server.sql_addr().to_string()).collect()
+            nodes.into_iter().map(|(_, server)| addr(server)).collect()
         };
         regions.iter().map(|region| (region.clone(), of(region))).collect()
     }

@@ -20,7 +20,7 @@ use crate::shell::target::Target;
 use crate::shell::{Extra, Shell};
 use crate::start;
 use crate::traffic::Traffic;
-use crate::url::url;
+use crate::url::{escaped_addr, url};
 use clap::Args as ClapArgs;
 pub use cluster::{Cluster, Layout};
 pub use distance::{Distances, REGIONS_DEFAULT, duration};
@@ -212,15 +212,16 @@ impl Demo {
         self.tell(&format!("{}  {} nodes serve, data in {}\n", self.since_start(), cluster.len(), dir.display()));
 
         self.login = cluster.login(dir)?;
-        let addrs = cluster.sql_addrs(&regions);
+        let (addrs, local) = (cluster.sql_addrs(&regions), cluster.local_sql_addrs(&regions));
         let database = match (self.args.no_workload, self.args.quota) {
             (true, _) => "defaultdb",
             (false, true) => quota::DATABASE,
             (false, false) => movr::DATABASE,
         };
-        let connector = Arc::new(PgConnector::new(addrs.clone(), "root", true));
+        let connector = Arc::new(PgConnector::new(local.clone(), "root", true));
+        let urls = urls(&addrs, database, &self.login);
         tokio::select! {
-            ended = self.work(connector, &addrs, database) => ended,
+            ended = self.work(connector, &local, &urls, database) => ended,
             e = cluster.failed() => Err(e),
         }
     }
@@ -249,20 +250,27 @@ impl Demo {
         Ok(old)
     }
 
-    async fn work(&mut self, connector: Arc<PgConnector>, addrs: &[(String, Vec<String>)], database: &str) -> Result<u8> {
+    /// `local`: where this process's clients connect; `urls`: what others are told.
+    async fn work(
+        &mut self,
+        connector: Arc<PgConnector>,
+        local: &[(String, Vec<String>)],
+        urls: &str,
+        database: &str,
+    ) -> Result<u8> {
         if !self.args.no_workload {
             self.load(connector).await?;
         }
         if self.args.quota {
-            self.shares = Some(quota::Shares::watch(addrs));
+            self.shares = Some(quota::Shares::watch(local));
         }
-        self.tell(&urls(addrs, database, &self.login));
+        self.tell(urls);
         let deadline = self.args.work_for.map(|time| Instant::now() + time);
         match self.manner {
             Manner::Table => self.watch(deadline).await?,
             Manner::Shell | Manner::Script => {
                 self.await_first_rows().await?;
-                let ended = self.shell(&addrs[0].1[0], database).await?;
+                let ended = self.shell(&local[0].1[0], database).await?;
                 if let (Manner::Script, Some(_)) = (self.manner, deadline) {
                     self.watch(deadline).await?;
                 }
@@ -369,8 +377,7 @@ impl Demo {
 
     /// A shell on one node, while the clients go on. Its exit status.
     async fn shell(&mut self, addr: &str, database: &str) -> Result<u8> {
-        let (password, authorities) = &self.login;
-        let target = Target::parse(&url(addr, database, password.as_deref(), authorities.as_deref()))?;
+        let target = Target::parse(&format!("postgresql://root@{}/{database}", escaped_addr(addr)))?;
         let extras = self.traffic.iter().map(|(_, traffic)| {
             let (live, shares) = (traffic.live(), self.shares.clone());
             let table = move || live.lock().table() + &shares.as_ref().map_or(String::new(), quota::Shares::text);

@@ -2,6 +2,7 @@
 
 use meridian_server::node::base::{Error, Result};
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 /// What `meridian sql` connects to when it is told nothing.
 pub const URL_DEFAULT: &str = "postgresql://root@127.0.0.1:26257/defaultdb";
@@ -29,7 +30,10 @@ impl Target {
         for parameter in parameters.split('&').filter(|p| !p.is_empty()) {
             match parameter.split_once('=').unwrap_or((parameter, "")) {
                 ("sslmode", "disable" | "allow" | "prefer") | ("application_name", _) => {}
-                ("sslmode", mode) => return Err(bad(&format!("sslmode={mode} is not supported yet"))),
+                ("sslmode", mode) => {
+                    let e = bad(&format!("this client has no TLS, which sslmode={mode} asks for"));
+                    return Err(e.hint("meridian sql --data-dir DIR connects to a node of this machine; psql has TLS."));
+                }
                 (name, _) => return Err(bad(&format!("the parameter {name} is not known"))),
             }
         }
@@ -50,6 +54,11 @@ impl Target {
         })
     }
 
+    /// The file of a server's Unix socket, if the host is a directory.
+    pub fn socket(&self) -> Option<PathBuf> {
+        self.host.starts_with('/').then(|| Path::new(&self.host).join(format!(".s.PGSQL.{}", self.port)))
+    }
+
     /// `host:port`.
     pub fn addr(&self) -> String {
         match self.host.contains(':') {
@@ -61,7 +70,7 @@ impl Target {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "postgresql://{}@{}/{}", self.user, self.addr(), self.database)
+        write!(f, "postgresql://{}@{}/{}", self.user, self.addr().replace('/', "%2F"), self.database)
     }
 }
 
@@ -107,6 +116,10 @@ mod tests {
         assert_eq!(shown("postgresql://ann:secret@db.test:5/mo%76r?sslmode=disable"), "postgresql://ann@db.test:5/movr");
         assert_eq!(shown("postgresql://[::1]:5/x"), "postgresql://root@[::1]:5/x");
         assert_eq!(shown("postgresql://[::1]/x"), "postgresql://root@[::1]:26257/x");
+        let local = "postgresql://root@%2Fa%2Fb:5/x";
+        assert_eq!(shown(local), local);
+        let socket = Target::parse(local).expect("a URL").socket();
+        assert_eq!(socket.as_deref(), Some(Path::new("/a/b/.s.PGSQL.5")));
     }
 
     #[test]

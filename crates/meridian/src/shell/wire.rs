@@ -8,8 +8,8 @@ use super::target::Target;
 use meridian_server::node::base::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::net::{TcpStream, UnixStream};
 
 const PROTOCOL_3_0: u32 = 196_608;
 const CANCEL_REQUEST: u32 = 80_877_102;
@@ -85,15 +85,22 @@ pub enum Block {
 /// What a cancel request needs.
 #[derive(Clone, Debug)]
 pub struct CancelKey {
-    addr: String,
+    target: Target,
     /// Process id and secret, as the server sent them.
     key: Vec<u8>,
 }
 
+/// By TCP or a Unix socket.
+trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Duplex for S {}
+
+type Socket = Box<dyn Duplex>;
+
 /// A session on a server.
 pub struct Connection {
-    stream: BufReader<TcpStream>,
-    addr: String,
+    stream: BufReader<Socket>,
+    target: Target,
     key: Vec<u8>,
     block: Block,
     parameters: BTreeMap<String, String>,
@@ -103,9 +110,9 @@ impl Connection {
     /// Connects and says who it is.
     pub async fn open(target: &Target) -> Result<Connection> {
         let opened = async {
-            let stream = BufReader::new(connect(&target.addr()).await?);
-            let (addr, key) = (target.addr(), Vec::new());
-            let mut connection = Connection { stream, addr, key, block: Block::None, parameters: BTreeMap::new() };
+            let stream = BufReader::new(connect(target).await?);
+            let (own, key) = (target.clone(), Vec::new());
+            let mut connection = Connection { stream, target: own, key, block: Block::None, parameters: BTreeMap::new() };
             connection.start(target).await?;
             Ok(connection)
         };
@@ -173,7 +180,7 @@ impl Connection {
         self.parameters.get(name).map(String::as_str)
     }
     pub fn cancel_key(&self) -> CancelKey {
-        CancelKey { addr: self.addr.clone(), key: self.key.clone() }
+        CancelKey { target: self.target.clone(), key: self.key.clone() }
     }
 
     /// The next thing the server says.
@@ -249,7 +256,7 @@ impl Connection {
 impl CancelKey {
     /// Asks the server to end what the session runs. The answer, if any, comes to the session.
     pub async fn cancel(&self) -> Result<()> {
-        let mut stream = connect(&self.addr).await?;
+        let mut stream = connect(&self.target).await?;
         let mut message = (8 + self.key.len() as u32).to_be_bytes().to_vec();
         message.extend(CANCEL_REQUEST.to_be_bytes());
         message.extend(&self.key);
@@ -262,10 +269,14 @@ impl CancelKey {
 
 /// A client is not part of a cluster, so it is not part of a simulated one either.
 #[allow(clippy::disallowed_methods)]
-async fn connect(addr: &str) -> Result<TcpStream> {
-    let stream = TcpStream::connect(addr).await.map_err(|e| unreachable(addr, e))?;
-    stream.set_nodelay(true).map_err(|e| unreachable(addr, e))?;
-    Ok(stream)
+async fn connect(target: &Target) -> Result<Socket> {
+    let addr = target.addr();
+    if let Some(file) = target.socket() {
+        return Ok(Box::new(UnixStream::connect(file).await.map_err(|e| unreachable(&addr, e))?));
+    }
+    let stream = TcpStream::connect(&addr).await.map_err(|e| unreachable(&addr, e))?;
+    stream.set_nodelay(true).map_err(|e| unreachable(&addr, e))?;
+    Ok(Box::new(stream))
 }
 
 fn unreachable(addr: &str, why: impl std::fmt::Display) -> Error {

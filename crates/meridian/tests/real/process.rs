@@ -62,7 +62,7 @@ impl Spec {
     /// does not refuse.
     pub async fn refused(&self) -> String {
         let log = Log::new(&self.dir, "refused");
-        let mut node = Node { child: self.spawn(&log), log, addr: String::new(), sql_addr: String::new() };
+        let mut node = Node { child: self.spawn(&log), log, dir: self.dir.clone(), addr: String::new(), sql_addr: String::new() };
         let status = node.wait().await;
         let text = node.log.text();
         assert!(!status.success(), "it started: {text}");
@@ -82,7 +82,7 @@ impl Spec {
     /// Starts a node; its addresses are what it was told.
     pub fn launch(&self) -> Node {
         let log = Log::new(&self.dir, "log");
-        Node { child: self.spawn(&log), log, addr: self.listen.clone(), sql_addr: self.sql_listen.clone() }
+        Node { child: self.spawn(&log), log, dir: self.dir.clone(), addr: self.listen.clone(), sql_addr: self.sql_listen.clone() }
     }
 }
 
@@ -107,9 +107,10 @@ impl Log {
 pub struct Node {
     child: Child,
     log: Log,
+    dir: PathBuf,
     /// Where other nodes connect.
     pub addr: String,
-    /// Where clients connect.
+    /// Where clients connect: of a secure node the directory of its socket and the port.
     pub sql_addr: String,
 }
 
@@ -123,6 +124,10 @@ impl Node {
             if let (Some(addr), Some(url)) = (after("nodes "), after("clients ")) {
                 self.addr = addr;
                 self.sql_addr = url.trim_start_matches("postgresql://root@").trim_end_matches("/defaultdb").to_string();
+                let port = self.sql_addr.rsplit_once(':').map_or("", |(_, port)| port);
+                if self.dir.join(format!(".s.PGSQL.{port}")).exists() {
+                    self.sql_addr = format!("{}:{port}", self.dir.display());
+                }
                 return self;
             }
             assert!(self.child.try_wait().expect("a child").is_none(), "the node ended: {text}");
@@ -131,7 +136,7 @@ impl Node {
         }
     }
     pub fn url(&self) -> String {
-        format!("postgresql://root@{}/defaultdb", self.sql_addr)
+        format!("postgresql://root@{}/defaultdb", self.sql_addr.replace('/', "%2F"))
     }
     /// What it printed so far.
     pub fn log(&self) -> String {

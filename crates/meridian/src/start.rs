@@ -117,6 +117,7 @@ pub async fn run(args: Args) -> base::Result<ExitCode> {
         memory: Memory::Server,
     };
     let place = config.place.clone();
+    let is_secure = config.security.is_some();
     let stop = stop_signal();
     let server = tokio::select! {
         started = Server::start(config) => started?,
@@ -126,6 +127,9 @@ pub async fn run(args: Args) -> base::Result<ExitCode> {
     say!("data      {}", data_dir.display());
     say!("nodes     {}", server.addr());
     say!("clients   postgresql://root@{}/defaultdb", server.sql_addr());
+    if is_secure {
+        say!("login     meridian url --data-dir {}", data_dir.display());
+    }
     tokio::select! {
         e = server.failed() => Err(e),
         () = reload(&server) => unreachable!("it waits for ever"),

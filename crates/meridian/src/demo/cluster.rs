@@ -7,7 +7,7 @@ use meridian_server::node::base::limits::{GC_TTL_DEFAULT, MAX_OFFSET_DEFAULT};
 use meridian_server::node::base::{Error, Result};
 use meridian_server::node::{Node, Place, Security};
 use meridian_server::pgwire::ServerOptions;
-use meridian_server::{Memory, ProtocolThread, Server, ServerConfig, SessionThreads, certs_dir, first_login};
+use meridian_server::{Memory, ProtocolThread, Server, ServerConfig, SessionThreads, certs_dir, first_login, local_sql_addr_in};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -28,6 +28,13 @@ pub struct Seat {
     pub place: Place,
     pub listen: String,
     pub sql_listen: String,
+}
+
+impl Seat {
+    /// Where a client of this machine connects that has no TLS, while the node runs below `dir`.
+    pub fn local_sql_addr(&self, dir: &Path) -> String {
+        local_sql_addr_in(&node_dir(dir, &self.place)).unwrap_or_else(|| self.sql_listen.clone())
+    }
 }
 
 /// The shape of a cluster.

@@ -1,7 +1,7 @@
 //! Accepting connections.
 
+use super::clients::Client;
 use super::connection;
-use super::login::Client;
 use super::server::{PgServer, Phase};
 use crate::machine::MachineListener;
 use crate::threads::SessionThreads;

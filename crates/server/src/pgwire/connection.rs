@@ -1,8 +1,9 @@
 //! The loop of one connection.
 
 use super::channel::{self, Channel};
+use super::clients::Client;
 use super::frontend::{self, Malformed, Message, Target, text};
-use super::login::{self, Client};
+use super::login;
 use super::server::{PgServer, Phase};
 use super::startup;
 use super::wire::{Watch, Wire};

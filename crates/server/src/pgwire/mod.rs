@@ -25,6 +25,7 @@
 
 mod accept;
 mod channel;
+mod clients;
 mod connection;
 mod frontend;
 mod login;
@@ -34,5 +35,6 @@ mod startup;
 mod wire;
 
 pub use accept::refuse_while;
-pub use login::{LoginMode, Security, prepare};
+pub use clients::{LoginMode, Security};
+pub use login::prepare;
 pub use server::{PgServer, ServerOptions};

@@ -1,6 +1,6 @@
 //! Counting connections, routing cancel requests, and ending them.
 
-use super::login::{Guesses, Security};
+use super::clients::{Guesses, Security};
 use super::wire::same_key;
 use bytes::Bytes;
 use meridian_base::SessionId;

@@ -45,7 +45,7 @@ impl Cluster {
     pub fn addrs(&self, regions: &[String]) -> Vec<(String, Vec<String>)> {
         let of = |region: &String| {
             let seats = self.layout.seats.iter().filter(|seat| seat.place.region == *region);
-            seats.map(|seat| seat.sql_listen.clone()).collect()
+            seats.map(|seat| seat.local_sql_addr(&self.dir)).collect()
         };
         regions.iter().map(|region| (region.clone(), of(region))).collect()
     }
@@ -69,7 +69,7 @@ impl Cluster {
 
     async fn await_connections(&mut self, begun: Instant) -> Result<()> {
         for seat in &self.layout.seats {
-            while PgClient::connect(&seat.sql_listen, "root", schema::DATABASE_DEFAULT).await.is_err() {
+            while PgClient::connect(&seat.local_sql_addr(&self.dir), "root", schema::DATABASE_DEFAULT).await.is_err() {
                 if let Some(process) = &mut self.process {
                     wait(process, &self.log, begun).await?;
                 }

@@ -454,7 +454,8 @@ mod tests {
         for pair in DEFINITIONS.windows(2) {
             assert!(pair[0].key() < pair[1].key(), "{} before {}", pair[0].name, pair[1].name);
         }
-        for d in DEFINITIONS.iter().filter(|d| d.kind != Kind::ReadOnly) {
+        // Who acts is changed by statements of its own.
+        for d in DEFINITIONS.iter().filter(|d| !matches!(d.kind, Kind::ReadOnly | Kind::Acting)) {
             assert_eq!(validate(d, d.default).unwrap(), d.default, "{}", d.name);
         }
     }

@@ -22,8 +22,8 @@
 //! * `gateway`: a transaction at its gateway ([`txn`]), and the node as SQL sees it ([`env`]).
 //! * `schema`: schema steps, on the primary of the catalog's group.
 //! * `upkeep`: flushing and garbage collection.
-//! * `answers`: what a node answers others; `senders`: who may ask what. `operator`: what command lines ask. [`node`]: start and
-//!   stop. `times`: how all times relate.
+//! * `answers`: what a node answers others; `senders`: who may ask what. `operator`: what command
+//!   lines ask. [`node`]: start and stop. `times`: how all times relate.
 //!
 //! A session's call reaches the engine of a local primary directly, on the session's task, under
 //! one short lock; reads of a settled snapshot take no lock at all.
@@ -45,7 +45,7 @@ mod upkeep;
 pub use gateway::{env, txn};
 pub use local::{metrics, room};
 pub use replica::primary;
-pub use transport::{rpc, security, wire};
+pub use transport::{rpc, security, strangers, wire};
 
 pub use env::Env;
 pub use gateway::Sessions;

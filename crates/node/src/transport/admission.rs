@@ -1,15 +1,10 @@
-//! How much work strangers make: handshakes in progress, and attempts to join.
-//!
-//! A handshake of somebody who means well takes a few milliseconds. So when there are too many, the
-//! oldest one gives way, first of all of the address that has most of its share: whoever opens
-//! connections and says nothing takes no place for long, and nobody else's.
+//! How much work strangers make on the port for nodes: handshakes in progress, where the oldest one
+//! gives way ([`super::strangers`]), and attempts to join.
 
-use crate::local::lock::RwLock;
+use crate::transport::strangers::{Place, Strangers, host_of};
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::time::Duration;
-use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// Handshakes in progress: each takes some 50 KiB.
@@ -25,62 +20,14 @@ const ADDRESSES_MAX: usize = 1_024;
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Admission {
-    handshakes: Arc<Mutex<Handshakes>>,
+    handshakes: Strangers,
     joins: Mutex<Joins>,
-    /// Handshakes that gave way, for tests.
-    given_way: RwLock<u64>,
-}
-
-#[derive(Default)]
-struct Handshakes {
-    next: u64,
-    /// In the order in which they began.
-    all: VecDeque<Handshake>,
-}
-
-struct Handshake {
-    number: u64,
-    host: String,
-    given_way: Arc<Notify>,
-}
-
-/// A place for a handshake, until it is dropped.
-pub(crate) struct Place {
-    number: u64,
-    handshakes: Arc<Mutex<Handshakes>>,
-    /// Told when the handshake is to end.
-    pub given_way: Arc<Notify>,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.handshakes.lock().all.retain(|h| h.number != self.number);
-    }
-}
-
-/// The host of `host:port`.
-fn host_of(addr: &str) -> String {
-    addr.rsplit_once(':').map_or(addr, |(host, _)| host).to_string()
 }
 
 impl Admission {
     /// A place for a handshake with somebody at an address.
     pub(crate) fn enter(&self, addr: &str) -> Place {
-        let host = host_of(addr);
-        let mut handshakes = self.handshakes.lock();
-        let of_one = handshakes.all.iter().filter(|h| h.host == host).count();
-        let leaves = match of_one >= HANDSHAKES_OF_ONE_MAX {
-            true => handshakes.all.iter().position(|h| h.host == host),
-            false => (handshakes.all.len() >= HANDSHAKES_MAX).then_some(0),
-        };
-        if let Some(oldest) = leaves.and_then(|at| handshakes.all.remove(at)) {
-            oldest.given_way.notify_one();
-            *self.given_way.write() += 1;
-        }
-        let (number, given_way) = (handshakes.next, Arc::new(Notify::new()));
-        handshakes.next += 1;
-        handshakes.all.push_back(Handshake { number, host, given_way: given_way.clone() });
-        Place { number, handshakes: self.handshakes.clone(), given_way }
+        self.handshakes.enter(&host_of(addr), HANDSHAKES_MAX, HANDSHAKES_OF_ONE_MAX)
     }
 
     /// Whether an attempt to join is answered now.
@@ -147,23 +94,5 @@ mod tests {
         let many: usize = (0..2_000).filter(|i| admission.may_join(&format!("host{i}:1"))).count();
         assert_eq!(many, 47);
         assert!(admission.joins.lock().of_one.len() <= ADDRESSES_MAX);
-    }
-
-    #[tokio::test]
-    async fn the_oldest_handshake_gives_way_and_that_of_another_address_does_not() {
-        let admission = Admission::default();
-        let other = admission.enter("other:1");
-        let mut places: Vec<Place> = (0..HANDSHAKES_OF_ONE_MAX + 5).map(|port| admission.enter(&format!("one:{port}"))).collect();
-        for place in &places[..5] {
-            place.given_way.notified().await;
-        }
-        assert_eq!(*admission.given_way.read(), 5);
-        assert_eq!(admission.handshakes.lock().all.len(), HANDSHAKES_OF_ONE_MAX + 1);
-        places.clear();
-        drop(other);
-        assert!(admission.handshakes.lock().all.is_empty());
-        let places: Vec<Place> = (0..HANDSHAKES_MAX + 9).map(|host| admission.enter(&format!("host{host}:1"))).collect();
-        assert_eq!((*admission.given_way.read(), admission.handshakes.lock().all.len()), (14, HANDSHAKES_MAX));
-        drop(places);
     }
 }

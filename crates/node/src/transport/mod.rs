@@ -1,5 +1,5 @@
 //! What nodes say to each other: connections ([`rpc`]), who is at their other end ([`security`],
-//! `admission`), messages ([`wire`]), their bytes (`frames`) and the memory that these take
+//! `admission`, [`strangers`]), messages ([`wire`]), their bytes (`frames`) and the memory that these take
 //! (`backlog`).
 
 pub(crate) mod admission;
@@ -8,4 +8,5 @@ pub(crate) mod frames;
 pub mod rounds;
 pub mod rpc;
 pub mod security;
+pub mod strangers;
 pub mod wire;

@@ -60,15 +60,8 @@ impl PgServer {
             tokio::select! {
                 accepted = listener.accept_socket() => match accepted.and_then(|(stream, peer)| Ok((stream.into_std()?, peer))) {
                     Ok((stream, peer)) => {
-                        let Some(socket) = self.take_socket() else {
-                            tracing::debug!("connection from {peer} refused: too many are open");
-                            continue;
-                        };
                         let server = self.clone();
-                        threads.serve(stream, move |stream| async move {
-                            server.serve_stream(stream, &peer).await;
-                            drop(socket);
-                        });
+                        threads.serve(stream, move |stream| async move { server.serve_stream(stream, &peer).await });
                     }
                     // Out of descriptors, or the client left already: neither is a reason to stop.
                     Err(e) => {
@@ -95,12 +88,8 @@ impl PgServer {
             tokio::select! {
                 accepted = listener.accept() => match accepted.and_then(|(stream, _)| Ok((stream.peer_cred()?.uid(), stream))) {
                     Ok((uid, stream)) => {
-                        let Some(socket) = self.take_socket() else { continue };
                         let server = self.clone();
-                        tokio::spawn(async move {
-                            connection::run(&server, stream, Client::local(uid)).await;
-                            drop(socket);
-                        });
+                        tokio::spawn(async move { connection::run(&server, stream, Client::local(uid)).await });
                     }
                     Err(e) => {
                         tracing::warn!("cannot accept a client: {e}");

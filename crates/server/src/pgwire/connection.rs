@@ -8,34 +8,57 @@ use super::server::{PgServer, Phase};
 use super::startup;
 use super::wire::{Watch, Wire};
 use meridian_base::{Error, Result};
+use meridian_node::strangers::Place;
 use meridian_sql::catalog::hba::Way;
 use meridian_sql::session::{CancelHandle, ClientSession, Output, TransactionStatus};
 use pgwire::messages::response::TransactionStatus as WireStatus;
 use std::pin::{Pin, pin};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Serves one connection from its first byte to its end.
 pub async fn run<S: AsyncRead + AsyncWrite + Unpin + Send>(server: &PgServer, stream: S, mut client: Client) {
-    let deadline = tokio::time::Instant::now() + server.options().startup_timeout;
+    let startup =
+        Startup { deadline: tokio::time::Instant::now() + server.options().startup_timeout, place: server.enter(&client.peer) };
     let tls = match (&server.options().security.tls, &client.way) {
         (Some(tls), Way::Host { .. }) => tls.clone(),
-        _ => return serve(server, Wire::new(stream), &client, deadline).await,
+        _ => return serve(server, Wire::new(stream), &client, startup).await,
     };
-    match tokio::time::timeout_at(deadline, Box::pin(channel::open(stream, &tls))).await {
-        Ok(Ok(Channel::Plain(stream))) => Box::pin(serve(server, Wire::new(stream), &client, deadline)).await,
-        Ok(Ok(Channel::Tls { stream, role, configs })) => {
+    match startup.within(Box::pin(channel::open(stream, &tls))).await {
+        Some(Ok(Channel::Plain(stream))) => Box::pin(serve(server, Wire::new(stream), &client, startup)).await,
+        Some(Ok(Channel::Tls { stream, role, configs })) => {
             if let Way::Host { is_tls, .. } = &mut client.way {
                 *is_tls = true;
             }
             client.certificate = role;
             client.end_point.clone_from(&configs.end_point);
-            Box::pin(serve(server, Wire::new(*stream), &client, deadline)).await;
+            Box::pin(serve(server, Wire::new(*stream), &client, startup)).await;
         }
-        Ok(Ok(Channel::Gone)) => {}
-        Ok(Err(e)) => tracing::warn!(event = "login_failed", peer = client.peer, sqlstate = e.sqlstate(), "{}", e.message()),
-        Err(_) => tracing::debug!("connection from {} ended: it did not say who it is", client.peer),
+        Some(Ok(Channel::Gone)) => {}
+        Some(Err(e)) => tracing::warn!(event = "login_failed", peer = client.peer, sqlstate = e.sqlstate(), "{}", e.message()),
+        None => tracing::debug!("connection from {} ended: it did not say who it is", client.peer),
     }
 }
+
+/// What bounds a client that has not proved who it is.
+struct Startup {
+    deadline: tokio::time::Instant,
+    place: Place,
+}
+
+impl Startup {
+    /// `None`: it has taken too long, or had to give way to others.
+    async fn within<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            done = tokio::time::timeout_at(self.deadline, work) => done.ok(),
+            () = self.place.given_way.notified() => None,
+        }
+    }
+}
+
+/// How long a client that is refused may take to read why.
+const REFUSAL_MAX: Duration = Duration::from_secs(5);
 
 /// The same from the startup message on. Until the client has proved who it is, it has a bounded
 /// time, and no place among the clients.
@@ -43,7 +66,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send>(
     server: &PgServer,
     mut wire: Wire<S>,
     client: &Client,
-    deadline: tokio::time::Instant,
+    startup: Startup,
 ) {
     let peer = client.peer.as_str();
     let begun = async {
@@ -52,15 +75,15 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send>(
         login::authenticate(&mut wire, server, client, &begun.user, &begun.database).await?;
         Ok(Some(begun))
     };
-    let request = match tokio::time::timeout_at(deadline, begun).await {
-        Ok(Ok(Some(request))) => request,
-        Ok(Ok(None)) => return,
-        Ok(Err(error)) => return refuse(&mut wire, peer, &error).await,
-        Err(_) => return,
+    let request = match startup.within(begun).await {
+        Some(Ok(Some(request))) => request,
+        Some(Ok(None)) | None => return,
+        Some(Err(error)) => return refuse(&mut wire, peer, &error).await,
     };
     let Some(seat) = server.take_seat() else {
         return refuse(&mut wire, peer, &Error::sql("53300", "sorry, too many clients already")).await;
     };
+    drop(startup);
     if server.phase() != Phase::Serving {
         return refuse(&mut wire, peer, &Error::sql("57P03", "the database system is shutting down")).await;
     }
@@ -92,8 +115,11 @@ pub async fn refuse_early<S: AsyncRead + AsyncWrite + Unpin + Send>(stream: S, p
 async fn refuse<S: AsyncRead + AsyncWrite + Unpin + Send>(wire: &mut Wire<S>, peer: &str, error: &Error) {
     tracing::debug!("connection from {peer} refused: {error}");
     wire.fatal(error);
-    let _ = wire.send().await;
-    wire.close().await;
+    let told = async {
+        let _ = wire.send().await;
+        wire.close().await;
+    };
+    let _ = tokio::time::timeout(REFUSAL_MAX, told).await;
 }
 
 struct Connection<S> {

@@ -4,12 +4,14 @@ use super::clients::{Guesses, Security};
 use super::wire::same_key;
 use bytes::Bytes;
 use meridian_base::SessionId;
+use meridian_node::strangers::{Place, Strangers};
 use meridian_sql::session::{self, CancelHandle, SessionFactory, Shared, TransactionStatus};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// How a server behaves.
 #[derive(Clone, Debug)]
@@ -48,16 +50,20 @@ struct Inner {
     options: ServerOptions,
     phase: watch::Sender<Phase>,
     seats: Mutex<Seats>,
-    /// As many as there are open sockets, and one.
-    sockets: Arc<()>,
+    /// Clients that have not proved who they are.
+    strangers: Strangers,
+    /// When it was last said that one of them had to go.
+    said: Mutex<Option<Instant>>,
     guesses: Guesses,
     /// See [`super::login`]: until the cluster has one.
     own_secret: [u8; 32],
 }
 
-/// So many sockets more than `max_connections` may be open: of clients that have not said who they
-/// are, or are being refused.
+/// So many connections more than `max_connections` may be open: of clients that have not said who
+/// they are.
 const STARTING_MAX: usize = 100;
+/// How often it is said that one of these had to go.
+const SAID_EVERY: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 struct Seats {
@@ -99,7 +105,8 @@ impl PgServer {
             options,
             phase,
             seats: Mutex::default(),
-            sockets: Arc::default(),
+            strangers: Strangers::default(),
+            said: Mutex::default(),
             guesses: Guesses::default(),
             own_secret: meridian_pki::secret::random(),
         }))
@@ -118,8 +125,8 @@ impl PgServer {
         self.wait_empty(LAST_WORDS).await;
     }
     async fn wait_empty(&self, at_most: Duration) {
-        let deadline = tokio::time::Instant::now() + at_most;
-        while self.connections() > 0 && tokio::time::Instant::now() < deadline {
+        let deadline = Instant::now() + at_most;
+        while self.connections() > 0 && Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
@@ -149,11 +156,23 @@ impl PgServer {
     pub(super) fn watch_phase(&self) -> watch::Receiver<Phase> {
         self.0.phase.subscribe()
     }
-    /// A place among the open sockets, given back when dropped; `None`: too many are open.
-    pub(super) fn take_socket(&self) -> Option<Arc<()>> {
-        let socket = self.0.sockets.clone();
-        let is_one_too_many = Arc::strong_count(&socket) > self.0.options.max_connections + STARTING_MAX + 1;
-        (!is_one_too_many).then_some(socket)
+    /// A place for a client until it has proved who it is. Where there are too many, the one that has
+    /// waited longest has to go.
+    pub(super) fn enter(&self, peer: &str) -> Place {
+        let most = self.0.options.max_connections + STARTING_MAX - self.connections();
+        let before = self.0.strangers.given_way();
+        let place = self.0.strangers.enter(peer, most, usize::MAX);
+        if self.0.strangers.given_way() > before {
+            let mut said = self.0.said.lock();
+            if said.is_none_or(|at| at.elapsed() >= SAID_EVERY) {
+                *said = Some(Instant::now());
+                tracing::warn!(
+                    "more than {most} connections have not said who they are: those that have waited longest are ended; \
+                     the last one came from {peer}"
+                );
+            }
+        }
+        place
     }
     pub(super) fn take_seat(&self) -> Option<Seat<'_>> {
         let mut seats = self.0.seats.lock();

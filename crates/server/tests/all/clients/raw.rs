@@ -136,6 +136,30 @@ async fn clients_beyond_the_limit_are_told_so() {
     assert_eq!(until(&mut third, b'Z').await.last().unwrap().0, b'Z');
 }
 
+/// Of those who say nothing, the ones that have waited longest make room.
+#[tokio::test]
+async fn whoever_says_nothing_keeps_nobody_out() {
+    let (server, _) = new_server(ServerOptions { max_connections: 2, ..ServerOptions::default() });
+    let mut first = connect_to(&server);
+    first.write_all(&root(0)).await.unwrap();
+    until(&mut first, b'Z').await;
+    let mut silent = Vec::new();
+    for _ in 0..300 {
+        silent.push(connect_to(&server));
+        tokio::task::yield_now().await;
+    }
+    let mut second = connect_to(&server);
+    second.write_all(&root(0)).await.unwrap();
+    assert_eq!(until(&mut second, b'Z').await.last().unwrap().0, b'Z');
+    let ended = tokio::time::timeout(Duration::from_secs(5), silent[0].read(&mut [0])).await;
+    assert_eq!(ended.expect("it had to go").unwrap(), 0);
+    let waits = tokio::time::timeout(Duration::from_millis(50), silent[299].read(&mut [0])).await;
+    assert!(waits.is_err(), "there is room for the last one");
+    // Who is in stays in.
+    first.write_all(&message(b'Q', b"SELECT 1\0")).await.unwrap();
+    assert_eq!(kinds(&until(&mut first, b'Z').await), "TDCZ");
+}
+
 #[tokio::test]
 async fn shutdown_ends_idle_sessions_first_and_then_all() {
     let (server, _) = new_server(ServerOptions::default());

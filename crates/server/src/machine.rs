@@ -43,13 +43,15 @@ pub struct MachineRuntime {
 }
 
 impl MachineRuntime {
-    /// Opens a data directory, making it if it is missing, and locks it. Fails with a message that
+    /// Opens a data directory, making it if it is missing, and locks it. Nobody but its owner looks into
+    /// it from then on. Fails with a message that
     /// names the directory, and the process that holds it if one does. Everything runs on the
     /// scheduler that this is called on.
     pub fn open(data_dir: &Path) -> io::Result<MachineRuntime> {
         fs::create_dir_all(data_dir).map_err(|e| in_path(e, "cannot create the data directory", data_dir))?;
         let root = data_dir.canonicalize().map_err(|e| in_path(e, "cannot open the data directory", data_dir))?;
         let lock = lock(&root)?;
+        keep_to_owner(&root);
         let disk = MachineDisk { inner: Arc::new(DataDir { root, _lock: lock }) };
         let steady = Arc::new(SteadyClock::new(wall_micros(), monotonic_micros()));
         Ok(MachineRuntime {
@@ -314,6 +316,18 @@ fn sync_dir(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
+/// Rows and verifiers of passwords are in a data directory. Where it is somebody else's, such as a
+/// volume that is shared with a group, its rights are not this process's to change.
+fn keep_to_owner(data_dir: &Path) {
+    let kept = fs::metadata(data_dir).and_then(|found| match found.permissions().mode() {
+        mode if mode & 0o077 == 0 => Ok(()),
+        mode => fs::set_permissions(data_dir, fs::Permissions::from_mode(mode & 0o700)),
+    });
+    if let Err(e) = kept {
+        tracing::warn!("other users of this machine may read {}: {e}", data_dir.display());
+    }
+}
+
 impl MachineDisk {
     fn open_file(&self, path: &str, create: bool) -> io::Result<MachineFile> {
         let full = self.path(path)?;
@@ -436,6 +450,20 @@ mod tests {
         assert!(refused.contains(&format!("process {}", std::process::id())), "{refused}");
         drop(first);
         MachineRuntime::open(dir.path()).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_data_directory_is_its_owners_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["new", "old"] {
+            let path = dir.path().join(name);
+            if name == "old" {
+                fs::create_dir(&path).unwrap();
+                fs::set_permissions(&path, fs::Permissions::from_mode(0o775)).unwrap();
+            }
+            MachineRuntime::open(&path).unwrap();
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700, "{name}");
+        }
     }
 
     #[tokio::test]

@@ -43,8 +43,8 @@ pub struct Args {
     /// The directory of this node's certificates. Default: `certs` in the data directory.
     #[arg(long, value_name = "DIR", conflicts_with = "insecure")]
     certs_dir: Option<PathBuf>,
-    /// Without certificates: whoever reaches a port may do everything. Only for addresses of this
-    /// machine that others cannot reach.
+    /// Starts without certificates. Every process that can connect may do everything, so addresses
+    /// that other machines can reach are refused.
     #[arg(long)]
     insecure: bool,
     /// For how many seconds this node keeps versions that were replaced: how far AS OF SYSTEM TIME

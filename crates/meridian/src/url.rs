@@ -18,6 +18,12 @@ pub struct Args {
 
 pub async fn run(args: Args) -> Result<ExitCode> {
     say!("{}", url_of(&args.data_dir, &args.database)?);
+    if certs_dir(&args.data_dir).exists() && first_login::read(&args.data_dir)?.is_none() {
+        eprintln!(
+            "The password of root is in {} of the node that founded the cluster; this directory has none.",
+            first_login::FILE
+        );
+    }
     Ok(ExitCode::SUCCESS)
 }
 

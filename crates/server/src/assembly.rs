@@ -82,6 +82,9 @@ impl Server {
             None => {
                 check_insecure_address(&config.listen)?;
                 check_insecure_address(&config.sql_listen)?;
+                for told in config.advertise.iter().chain(&config.sql_advertise) {
+                    check_insecure_address(told)?;
+                }
                 check_was_insecure(&config.data_dir)?;
             }
         }
@@ -297,9 +300,9 @@ fn check_insecure_address(addr: &str) -> Result<()> {
         return Ok(());
     }
     Err(Error::fatal(format!(
-        "refusing to listen on {addr} with --insecure: other machines could reach it, and nobody is authenticated"
+        "refusing to be reached at {addr} with --insecure: other machines could reach it, and nobody is authenticated"
     ))
-    .hint("Listen on 127.0.0.1, or start without --insecure."))
+    .hint("Use 127.0.0.1, or start without --insecure."))
 }
 
 /// A node of a secure cluster is not started without its certificates.

@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// More rounds and ballots than there ever are: a larger number comes from a damaged message, and
 /// would stand in the way of all later ones.
 const NUMBER_MAX: u64 = 1 << 62;
-/// Further ahead of what a site knows is nobody: a ballot a millisecond gets as far in 49 days.
+/// No honest site is further ahead than this: with a ballot each millisecond it takes 49 days to get
+/// there.
 const AHEAD_MAX: u64 = 1 << 32;
 
 /// A message about one row. Every one may be lost, repeated, late and out of order.

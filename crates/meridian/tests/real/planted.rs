@@ -90,8 +90,8 @@ async fn decommission(way: &Way, node: NodeId) {
     }
 }
 
-/// Whether somebody with the certificate of a node that was decommissioned is heard: on a
-/// connection that was open before, and on a new one.
+/// Whether the cluster still answers a decommissioned node's certificate: on a connection that was
+/// open before, and on a new one.
 async fn is_heard_afterwards(bugs: PlantedBugs) -> (bool, bool) {
     let dir = tempfile::tempdir().expect("a directory");
     let dirs = ["n1", "n2"].map(|name| dir.path().join(name));

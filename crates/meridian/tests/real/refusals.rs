@@ -99,6 +99,12 @@ async fn an_address_that_others_can_reach_is_refused() {
     let spec = Spec { sql_listen: "0.0.0.0:0".into(), ..Spec::alone(&dir.path().join("node")) };
     let said = spec.refused().await;
     assert!(said.contains("--insecure"), "{said}");
+    for told in ["--advertise", "--sql-advertise"] {
+        let mut spec = Spec::alone(&dir.path().join("told"));
+        spec.options.extend([told, "10.0.0.1:28105"].map(String::from));
+        let said = spec.refused().await;
+        assert!(said.contains("10.0.0.1:28105") && said.contains("--insecure"), "{said}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,4 +1,4 @@
-//! Secure clusters: the first start, joining with a token, who is refused, and who is out.
+//! Secure clusters: the first start, joining with a token, refused nodes, and decommissioned ones.
 
 use crate::cluster::{command, id, specs, sql, until};
 use crate::process::{Node, Spec};
@@ -28,7 +28,7 @@ pub fn joiner(spec: &Spec, addr: &str, token: &Path) -> Spec {
     Spec { join: vec![addr.to_string()], options, ..spec.clone() }
 }
 
-/// So many nodes, each in a region of its own; they know nobody yet.
+/// `count` nodes that have not been started, each in a region of its own.
 pub fn secure_specs(dir: &Path, count: usize) -> Vec<Spec> {
     let secure = |(n, spec): (usize, Spec)| Spec {
         locality: format!("region=r{n},zone=a"),
@@ -61,7 +61,7 @@ async fn three_regions_are_started_securely_by_five_commands() {
     let third = joiner(&specs[2], &first.addr, &tokens[1]);
     let nodes = [first, second.start().await, third.start().await];
 
-    // What the founder has, and the others have not; nobody else can read it.
+    // Files that the founder alone has. Other users cannot read them.
     let certs = specs[0].dir.join("certs");
     for secret in
         [certs.join("ca.key"), certs.join("node.key"), certs.join("client.root.key"), specs[0].dir.join("root.password")]

@@ -16,7 +16,7 @@ mod alarms;
 pub mod assembly;
 pub mod first_login;
 pub mod machine;
-mod open_files;
+pub mod open_files;
 pub mod pgwire;
 pub mod threads;
 

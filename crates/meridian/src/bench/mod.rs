@@ -11,10 +11,12 @@ mod ddl;
 mod escrow;
 mod latencies;
 mod multi_region;
+mod node_process;
 mod pg;
 mod postgres;
 mod report;
 mod social;
+mod tls;
 mod tpcc;
 mod ycsb;
 
@@ -49,6 +51,8 @@ pub enum Command {
     /// A bounded number that five regions change: an escrow column beside counters and divided
     /// bounds (Samya's evaluation).
     Escrow(escrow::Args),
+    /// What security costs: TLS, logins, privileges, TLS between nodes, and clients that say nothing.
+    Tls(tls::Args),
 }
 
 pub async fn run(command: Command) -> Result<ExitCode> {
@@ -63,5 +67,6 @@ pub async fn run(command: Command) -> Result<ExitCode> {
         Command::Global(args) => ycsb::global::run(args).await,
         Command::Ddl(args) => ddl::run(args).await,
         Command::Escrow(args) => escrow::run(args).await,
+        Command::Tls(args) => tls::run(args).await,
     }
 }

@@ -58,6 +58,17 @@ impl Programs {
     }
 }
 
+/// What a PostgreSQL has beyond [`SETTINGS`].
+#[derive(Default)]
+pub struct More {
+    /// As in `-c name=value`. A path is relative to the data directory.
+    pub settings: Vec<String>,
+    /// Lines in front of the others of `pg_hba.conf`, which trust everybody on this machine.
+    pub hba: String,
+    /// Files that are put into the data directory, 0600.
+    pub files: Vec<(&'static str, PathBuf)>,
+}
+
 /// A running PostgreSQL.
 pub struct Postgres {
     server: Server,
@@ -67,6 +78,11 @@ pub struct Postgres {
 impl Postgres {
     /// Sets one up under `scratch` and starts it.
     pub async fn start(programs: &Programs, scratch: &Path) -> Result<Postgres> {
+        Postgres::start_with(programs, scratch, More::default()).await
+    }
+
+    /// The same, with more.
+    pub async fn start_with(programs: &Programs, scratch: &Path, more: More) -> Result<Postgres> {
         let owner = owner()?;
         let home = scratch.join("postgres");
         let failed = |e: std::io::Error| Error::fatal(format!("cannot prepare {}: {e}", home.display()));
@@ -86,11 +102,13 @@ impl Postgres {
         let mut initdb = programs.command("initdb");
         initdb.args(["--username=root", "--auth=trust", "--encoding=UTF8", "--locale=C"]).arg("-D").arg(&data);
         child::run(as_owner(initdb), scratch, INIT_LIMIT).await?;
+        more.write(&data, owner).map_err(failed)?;
 
         let port = free_port()?;
         let mut postgres = programs.command("postgres");
         postgres.arg("-D").arg(&data).arg("-p").arg(port.to_string()).arg("-k").arg(&home);
-        SETTINGS.iter().for_each(|setting| _ = postgres.args(["-c", setting]));
+        let settings = SETTINGS.into_iter().chain(more.settings.iter().map(String::as_str));
+        settings.for_each(|setting| _ = postgres.args(["-c", setting]));
         let log = scratch.join("postgres.log");
         let mut server = Server::start("PostgreSQL", as_owner(postgres), &log)?;
         let deadline = Instant::now() + START_PATIENCE;
@@ -106,6 +124,24 @@ impl Postgres {
 
     pub fn pid(&self) -> u32 {
         self.server.pid()
+    }
+}
+
+impl More {
+    fn write(&self, data: &Path, owner: Option<(u32, u32)>) -> std::io::Result<()> {
+        use std::os::unix::fs::PermissionsExt;
+        let rules = data.join("pg_hba.conf");
+        let others = std::fs::read_to_string(&rules)?;
+        std::fs::write(&rules, format!("{}{others}", self.hba))?;
+        for (name, from) in &self.files {
+            let path = data.join(name);
+            std::fs::copy(from, &path)?;
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+            if let Some((uid, gid)) = owner {
+                std::os::unix::fs::chown(&path, Some(uid), Some(gid))?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -1,16 +1,15 @@
 //! The two sides of a bench: PostgreSQL, and a node of this program.
 
-use crate::bench::child::{self, Server};
+use crate::bench::child;
+use crate::bench::node_process::NodeProcess;
 use crate::bench::postgres::{Postgres, Programs};
 use crate::client::PgClient;
 use meridian_server::node::base::{Error, Result};
 use meridian_workload::client::Client;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
-use tokio::time::Instant;
 
-const START_PATIENCE: Duration = Duration::from_secs(60);
 /// Everybody's name, on both sides.
 pub const USER: &str = "root";
 
@@ -45,7 +44,7 @@ pub struct Sides {
     pub both: [Side; 2],
     pub programs: Programs,
     scratch: tempfile::TempDir,
-    _servers: (Postgres, Server),
+    _servers: (Postgres, NodeProcess),
 }
 
 impl Sides {
@@ -53,10 +52,10 @@ impl Sides {
         let scratch = tempfile::Builder::new().prefix("meridian-bench-").tempdir();
         let scratch = scratch.map_err(|e| Error::fatal(format!("no temporary directory: {e}")))?;
         let postgres = Postgres::start(&programs, scratch.path()).await?;
-        let (node, node_port) = start_node(scratch.path()).await?;
+        let node = NodeProcess::start(scratch.path(), "node", &["--insecure"]).await?;
         let both = [
             Side { name: "PostgreSQL", port: postgres.port, database: "postgres", pid: postgres.pid() },
-            Side { name: "Meridian", port: node_port, database: "defaultdb", pid: node.pid() },
+            Side { name: "Meridian", port: node.port, database: "defaultdb", pid: node.pid() },
         ];
         Ok(Sides { both, programs, scratch, _servers: (postgres, node) })
     }
@@ -80,29 +79,6 @@ pub fn find_program(name: &str, others: impl IntoIterator<Item = PathBuf>, hint:
     places.extend(others);
     let found = places.into_iter().map(|place| place.join(name)).find(|path| path.is_file());
     found.ok_or_else(|| Error::fatal(format!("{name} is not installed")).hint(hint))
-}
-
-/// A node as a process of its own, and its port for clients.
-async fn start_node(scratch: &Path) -> Result<(Server, u16)> {
-    let program = std::env::current_exe().map_err(|e| Error::fatal(format!("cannot find this program: {e}")))?;
-    let mut command = Command::new(program);
-    command.arg("start").arg("--data-dir").arg(scratch.join("node"));
-    command.args(["--insecure", "--listen", "127.0.0.1:0", "--sql-listen", "127.0.0.1:0"]);
-    let log = scratch.join("node.log");
-    let mut server = Server::start("the node", command, &log)?;
-    let deadline = Instant::now() + START_PATIENCE;
-    loop {
-        let text = std::fs::read_to_string(&log).unwrap_or_default();
-        let url = text.lines().find_map(|l| l.strip_prefix("clients")).map(str::trim);
-        if let Some(url) = url {
-            return Ok((server, crate::shell::target::Target::parse(url)?.port));
-        }
-        server.check(&log)?;
-        if Instant::now() > deadline {
-            return Err(Error::fatal("the node does not serve").detail(child::tail(&log)));
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,80 @@
+//! Logins while others have connected and say nothing.
+
+use super::Bench;
+use super::contender::Contender;
+use crate::bench::child;
+use meridian_server::node::base::{Error, Result};
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+
+const LOGINS: usize = 40;
+const LOGIN_LIMIT: Duration = Duration::from_secs(30);
+/// How much longer a login may take.
+const DELAY_MAX: Duration = Duration::from_millis(100);
+const AGAIN_AFTER: Duration = Duration::from_millis(50);
+
+pub async fn run(bench: &mut Bench<'_>, side: &Contender) -> Result<()> {
+    let silent = bench.args.silent as usize;
+    meridian_server::open_files::raise_limit();
+    say!("\nsilent: logins by psql of {}, alone and beside {silent} connections that say nothing", side.described());
+    let alone = logins(bench, side).await?;
+    let others = tokio::spawn(keep_silent(side.address(), silent));
+    // All of them have come in.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let beside = logins(bench, side).await;
+    others.abort();
+    let beside = beside?;
+    let millis = |times: &[Duration], at: usize| times[at].as_secs_f64() * 1e3;
+    for (name, times) in [("alone", &alone), ("beside them", &beside)] {
+        say!("{name}: median {:.1} ms, longest {:.1} ms", millis(times, LOGINS / 2), millis(times, LOGINS - 1));
+    }
+    let delay = beside[LOGINS / 2].saturating_sub(alone[LOGINS / 2]);
+    let longest = beside[LOGINS - 1].saturating_sub(alone[LOGINS / 2]);
+    let is_met = longest <= DELAY_MAX;
+    bench.all_met &= is_met;
+    say!(
+        "  {}  a login is delayed by {:.1} ms (median), {:.1} ms (longest) (budget: ≤ {} ms)",
+        if is_met { "met   " } else { "MISSED" },
+        delay.as_secs_f64() * 1e3,
+        longest.as_secs_f64() * 1e3,
+        DELAY_MAX.as_millis()
+    );
+    Ok(())
+}
+
+/// How long logins take, one after the other; sorted.
+async fn logins(bench: &Bench<'_>, side: &Contender) -> Result<Vec<Duration>> {
+    let mut times = Vec::new();
+    for _ in 0..LOGINS {
+        let began = Instant::now();
+        let command = side.command(&bench.programs, "psql", &["-X", "-A", "-t", "-c", "SELECT 1"]);
+        let said = child::run(command, bench.scratch.path(), LOGIN_LIMIT).await?;
+        if said.trim() != "1" {
+            return Err(Error::internal("psql printed something else").detail(said));
+        }
+        times.push(began.elapsed());
+    }
+    times.sort();
+    Ok(times)
+}
+
+/// Keeps as many connections open as a caller that does not go away: who is thrown out comes back.
+/// They are a client's, of a server in another process.
+#[allow(clippy::disallowed_methods)]
+async fn keep_silent(address: String, silent: usize) {
+    let mut open: Vec<TcpStream> = Vec::new();
+    loop {
+        open.retain(|stream| {
+            let mut byte = [0];
+            matches!(stream.try_read(&mut byte), Err(e) if e.kind() == std::io::ErrorKind::WouldBlock)
+        });
+        while open.len() < silent {
+            match TcpStream::connect(&address).await {
+                Ok(stream) => open.push(stream),
+                Err(_) => break,
+            }
+        }
+        tokio::time::sleep(AGAIN_AFTER).await;
+    }
+}

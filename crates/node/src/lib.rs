@@ -59,7 +59,7 @@ pub use meridian_pki as pki;
 pub use node::{Node, NodeConfig, cannot_listen};
 pub use operator::{Way, accept_clock_at, create_token, init_at, stand_at, status_of, versions_of};
 pub use room::RoomOptions;
-pub use rpc::{Echoes, Links, Place};
+pub use rpc::{Between, Echoes, Links, Place};
 pub use txn::{Attempts, CommitProtocol, PrepareOrder, Protocol, Tally};
 
 pub use meridian_commit as commit;

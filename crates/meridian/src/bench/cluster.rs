@@ -2,7 +2,7 @@
 //! that goes with it.
 
 use crate::client::PgConnector;
-use crate::demo::{Cluster, Distances, Layout};
+use crate::demo::{Cluster, Distances, Layout, Sides};
 use crate::traffic::Traffic;
 use futures::future::BoxFuture;
 use meridian_server::node::base::limits::MAX_OFFSET_DEFAULT;
@@ -44,6 +44,8 @@ pub struct Running {
     pub cluster: Cluster,
     pub connector: Arc<PgConnector>,
     pub distances: Distances,
+    /// Regions of different sides do not reach each other.
+    pub sides: Arc<Sides>,
     pub regions: Vec<String>,
 }
 
@@ -60,6 +62,7 @@ pub async fn with_cluster(
         cluster: Cluster::new(shape.max_offset),
         connector: Arc::new(PgConnector::new(Vec::new(), "root", true)),
         distances,
+        sides: Arc::default(),
         regions: shape.regions,
     };
     let started = tokio::select! {
@@ -89,7 +92,9 @@ impl Running {
         if cfg!(debug_assertions) {
             say!("This program is not a release build (use --release): local work takes longer than it has to.");
         }
-        self.cluster.start(Layout::new(&self.regions, zones, None), &self.distances, scratch).await?;
+        self.cluster
+            .start(Layout::new(&self.regions, zones, None), &self.distances.links_between(self.sides.clone()), scratch)
+            .await?;
         self.connector = Arc::new(PgConnector::new(self.cluster.local_sql_addrs(&self.regions), "root", true));
         Ok(())
     }

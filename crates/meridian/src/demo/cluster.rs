@@ -1,11 +1,10 @@
 //! All nodes of a demonstration, in this process: real files, real sockets on loopback, injected
 //! distances.
 
-use super::distance::Distances;
 use meridian_pki::join::{TOKEN_LIFE_SECS, Token};
 use meridian_server::node::base::limits::{GC_TTL_DEFAULT, MAX_OFFSET_DEFAULT};
 use meridian_server::node::base::{Error, Result};
-use meridian_server::node::{Node, Place, Security};
+use meridian_server::node::{Links, Node, Place, Security};
 use meridian_server::pgwire::ServerOptions;
 use meridian_server::{Memory, ProtocolThread, Server, ServerConfig, SessionThreads, certs_dir, first_login, local_sql_addr_in};
 use serde_json::{Value, json};
@@ -130,18 +129,18 @@ impl Cluster {
     /// Starts every node. The first one founds the cluster; the others join it together, those of
     /// its own region first, so that the catalog is spread over that region's zones from the
     /// beginning. Nodes that ran before start together, since they need each other.
-    pub async fn start(&mut self, mut layout: Layout, distances: &Distances, dir: &Path) -> Result<()> {
+    pub async fn start(&mut self, mut layout: Layout, links: &Links, dir: &Path) -> Result<()> {
         if layout.is_old {
             let everybody: Vec<String> = layout.seats.iter().map(|s| s.listen.clone()).collect();
-            return self.start_together(&layout.seats, &everybody, distances, dir).await;
+            return self.start_together(&layout.seats, &everybody, links, dir).await;
         }
         let (founder, others) = layout.seats.split_first().expect("a cluster has a node");
-        self.start_together(std::slice::from_ref(founder), &[], distances, dir).await?;
+        self.start_together(std::slice::from_ref(founder), &[], links, dir).await?;
         let join = vec![self.servers[0].1.addr().to_string()];
         let home = &founder.place.region;
         let (near, far): (Vec<Seat>, Vec<Seat>) = others.iter().cloned().partition(|s| s.place.region == *home);
-        self.start_together(&near, &join, distances, dir).await?;
-        self.start_together(&far, &join, distances, dir).await?;
+        self.start_together(&near, &join, links, dir).await?;
+        self.start_together(&far, &join, links, dir).await?;
         for seat in &mut layout.seats {
             let (_, server) = self.servers.iter().find(|(place, _)| *place == seat.place).expect("every node was started");
             (seat.listen, seat.sql_listen) = (server.addr().to_string(), server.sql_addr().to_string());
@@ -149,7 +148,7 @@ impl Cluster {
         layout.save(dir)
     }
 
-    async fn start_together(&mut self, seats: &[Seat], join: &[String], distances: &Distances, dir: &Path) -> Result<()> {
+    async fn start_together(&mut self, seats: &[Seat], join: &[String], links: &Links, dir: &Path) -> Result<()> {
         let (threads, protocol) = match &self.threads {
             Some(threads) => threads.clone(),
             None => self.threads.insert((SessionThreads::start()?, ProtocolThread::start()?)).clone(),
@@ -169,7 +168,7 @@ impl Cluster {
                 join: join.to_vec(),
                 founding_pause: Duration::ZERO,
                 security,
-                links: Some(distances.links()),
+                links: Some(links.clone()),
                 max_offset: self.max_offset,
                 gc_ttl: GC_TTL_DEFAULT,
                 pg: ServerOptions::default(),

@@ -1,6 +1,7 @@
 //! How far apart regions are: round trips, as data and from the command line.
 
-use meridian_server::node::{Links, Place};
+use meridian_server::node::{Between, Links, Place};
+use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,8 +86,12 @@ impl Distances {
 
     /// What nodes delay their messages by: half the round trip each way.
     pub fn links(&self) -> Links {
-        let distances = self.clone();
-        Arc::new(move |from, to| distances.round_trip(from, to) / 2)
+        self.links_between(Arc::default())
+    }
+
+    /// The same, and nothing passes between regions of different sides.
+    pub fn links_between(&self, sides: Arc<Sides>) -> Links {
+        Arc::new(Ways { distances: self.clone(), sides })
     }
 
     /// The round trips between `regions`, as a small table.
@@ -101,6 +106,35 @@ impl Distances {
             }
         }
         out
+    }
+}
+
+/// On which side of a partition each region is; where nothing is said, on side 0.
+#[derive(Default)]
+pub struct Sides(RwLock<BTreeMap<String, usize>>);
+
+impl Sides {
+    /// From now on.
+    pub fn set(&self, sides: BTreeMap<String, usize>) {
+        *self.0.write() = sides;
+    }
+
+    fn of(&self, region: &str) -> usize {
+        self.0.read().get(region).copied().unwrap_or(0)
+    }
+}
+
+struct Ways {
+    distances: Distances,
+    sides: Arc<Sides>,
+}
+
+impl Between for Ways {
+    fn delay(&self, from: &Place, to: &Place) -> Duration {
+        self.distances.round_trip(from, to) / 2
+    }
+    fn is_cut(&self, from: &Place, to: &Place) -> bool {
+        self.sides.of(&from.region) != self.sides.of(&to.region)
     }
 }
 
@@ -154,8 +188,23 @@ mod tests {
     fn a_link_takes_half_the_round_trip() {
         let links = Distances::new(&regions(), &[], Duration::from_millis(1)).expect("valid").links();
         let place = |region: &str, zone: &str| Place { region: region.into(), zone: zone.into() };
-        assert_eq!(links(&place("us-east1", "a"), &place("asia-northeast1", "b")), Duration::from_micros(77_500));
-        assert_eq!(links(&place("us-east1", "a"), &place("us-east1", "b")), Duration::from_micros(500));
+        assert_eq!(links.delay(&place("us-east1", "a"), &place("asia-northeast1", "b")), Duration::from_micros(77_500));
+        assert_eq!(links.delay(&place("us-east1", "a"), &place("us-east1", "b")), Duration::from_micros(500));
+    }
+
+    #[test]
+    fn regions_of_different_sides_are_cut_off_until_they_are_not() {
+        let sides: Arc<Sides> = Arc::default();
+        let distances = Distances::new(&regions(), &[], Duration::from_millis(1)).expect("valid");
+        let links = distances.links_between(sides.clone());
+        let place = |region: &str| Place { region: region.into(), zone: "a".into() };
+        let is_cut = |a: &str, b: &str| links.is_cut(&place(a), &place(b));
+        assert!(!is_cut("us-east1", "europe-west2"));
+        sides.set(BTreeMap::from([("europe-west2".to_string(), 1)]));
+        assert!(is_cut("us-east1", "europe-west2") && is_cut("europe-west2", "us-east1"));
+        assert!(!is_cut("us-east1", "asia-northeast1") && !is_cut("europe-west2", "europe-west2"));
+        sides.set(BTreeMap::new());
+        assert!(!is_cut("us-east1", "europe-west2"));
     }
 
     #[test]

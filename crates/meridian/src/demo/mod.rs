@@ -23,7 +23,7 @@ use crate::traffic::Traffic;
 use crate::url::{escaped_addr, url};
 use clap::Args as ClapArgs;
 pub use cluster::{Cluster, Layout};
-pub use distance::{Distances, REGIONS_DEFAULT, duration};
+pub use distance::{Distances, REGIONS_DEFAULT, Sides, duration};
 use meridian_server::node::base::{Error, Result};
 use meridian_workload::movr::{self, Movr, MovrConfig};
 use meridian_workload::{Context, WallTimer, Workload};
@@ -208,7 +208,7 @@ impl Demo {
             regions.join(", ")
         ));
         self.tell(&format!("Round trips, injected between the nodes:\n{}", distances.table(&regions)));
-        cluster.start(layout, &distances, dir).await?;
+        cluster.start(layout, &distances.links(), dir).await?;
         self.tell(&format!("{}  {} nodes serve, data in {}\n", self.since_start(), cluster.len(), dir.display()));
 
         self.login = cluster.login(dir)?;

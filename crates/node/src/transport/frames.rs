@@ -232,14 +232,17 @@ fn is_large(frame: &Outgoing) -> bool {
     frame.frame.len() > limits::RPC_PART_BYTES
 }
 
-/// Writes frames, each not before its time, as many at once as are due.
+/// Writes frames, each not before its time, as many at once as are due. Once `is_open` has said no,
+/// nothing passes on this connection any more, and nobody is told.
 pub(crate) async fn write_loop(
     runtime: Arc<dyn Runtime>,
     mut stream: impl AsyncWrite + Unpin,
     mut outgoing: mpsc::Receiver<Outgoing>,
     account: Arc<Account>,
     heard: Option<Arc<Mutex<Instant>>>,
+    is_open: impl Fn() -> bool,
 ) {
+    let mut has_lost = false;
     let mut lines = Lines::default();
     let mut buffer = BytesMut::new();
     loop {
@@ -256,7 +259,9 @@ pub(crate) async fn write_loop(
             runtime.delay_until(at).await;
         }
         let cost = lines.fill(&mut buffer, Instant::now());
+        has_lost |= !is_open();
         let sent = match &heard {
+            _ if has_lost => Ok(()),
             Some(heard) if buffer.len() >= LARGE || !lines.large.is_empty() => write_large(&mut stream, &buffer, heard).await,
             _ => stream.write_all(&buffer).await,
         };

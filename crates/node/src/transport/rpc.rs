@@ -54,8 +54,20 @@ pub struct Place {
     pub zone: String,
 }
 
-/// Delays injected between places, one way.
-pub type Links = Arc<dyn Fn(&Place, &Place) -> Duration + Send + Sync>;
+/// What lies between places where the network has nothing: nodes on one machine that stand for a
+/// cluster of several regions.
+pub trait Between: Send + Sync {
+    /// How long a message takes, one way.
+    fn delay(&self, from: &Place, to: &Place) -> Duration;
+    /// Whether nothing passes now. A connection on which something was lost stays silent until one
+    /// of its ends gives it up.
+    fn is_cut(&self, _from: &Place, _to: &Place) -> bool {
+        false
+    }
+}
+
+/// See [`Between`].
+pub type Links = Arc<dyn Between>;
 
 /// After how long a copy of a call arrives as well, for simulations: connections that break and
 /// calls that are made again repeat messages, some of them late.
@@ -539,6 +551,10 @@ impl Rpc {
             Welcome::Refused(why) => return Err(Error::new(meridian_base::ErrorKind::Fatal, "08004", why)),
         };
         let delay = self.delay_to(&me.place, &there);
+        let passes = self.passage(me.place, there);
+        if !passes() {
+            return Err(unreachable(addr, "timed out"));
+        }
         let (read, write) = tokio::io::split(stream);
         let (out, outgoing, account) = self.memory.backlog();
         let heard = Arc::new(Mutex::new(Instant::now()));
@@ -552,7 +568,7 @@ impl Rpc {
             closed: Notify::new(),
             delay,
         });
-        self.tasks.spawn_protocol(write_loop(self.runtime.clone(), write, outgoing, account, Some(heard)));
+        self.tasks.spawn_protocol(write_loop(self.runtime.clone(), write, outgoing, account, Some(heard), passes));
         let (rpc, c, addr) = (self.clone(), connection.clone(), addr.to_string());
         self.tasks.spawn_protocol(async move {
             let why = tokio::select! {
@@ -577,9 +593,15 @@ impl Rpc {
     fn delay_to(&self, from: &Place, to: &Place) -> Duration {
         // Whoever has no place (a node that joins, a status command) is not delayed.
         match &self.links {
-            Some(links) if !from.region.is_empty() && !to.region.is_empty() => links(from, to),
+            Some(links) if !from.region.is_empty() && !to.region.is_empty() => links.delay(from, to),
             _ => Duration::ZERO,
         }
+    }
+
+    /// What a writer asks before it sends something.
+    fn passage(&self, from: Place, to: Place) -> impl Fn() -> bool + Send + 'static {
+        let links = self.links.clone();
+        move || links.as_ref().is_none_or(|links| !links.is_cut(&from, &to))
     }
 
     async fn read_answers<S: AsyncRead + Unpin>(&self, stream: S, c: &Connection) -> String {

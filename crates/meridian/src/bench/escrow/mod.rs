@@ -7,10 +7,11 @@
 //! column beside what else could hold the number, in turn, on the same nodes and the same events.
 //!
 //! * [`sites`]: regions, distances, times of day. * [`series`]: demand by five minutes. * [`demand`]:
-//!   its events. * [`oracle`]: the bound. * [`modes`]: who is compared. * [`run`]: a turn. *
-//!   [`report`]: tables and CSV.
+//!   its events. * [`oracle`]: the bound. * [`modes`]: who is compared. * [`faults`]: crashes
+//!   and partitions. * [`run`]: a turn. * [`report`]: tables and CSV.
 
 mod demand;
+mod faults;
 mod modes;
 mod oracle;
 mod report;
@@ -21,6 +22,7 @@ mod sites;
 use super::cluster::{Running, Shape, with_cluster, write};
 use clap::Args as ClapArgs;
 use demand::{Demand, Load};
+use faults::{Fault, Plan};
 use meridian_server::node::base::{Error, Result};
 use modes::{Making, Mode, Store};
 use report::Compared;
@@ -78,6 +80,9 @@ pub struct Args {
     /// Connections of each site's clients: so many requests at once.
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=512))]
     connections: u32,
+    /// What goes wrong in each turn (§5.4). Successes are told by tenths of the time.
+    #[arg(long, value_enum)]
+    fault: Option<Fault>,
     /// Turns of each mode.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
@@ -218,7 +223,9 @@ impl Bench<'_> {
             for turn in 0..stores.len() {
                 let at = (turn + round as usize) % stores.len();
                 let (store, mode) = (&stores[at], self.args.modes[at]);
-                let turn = run::turn(self.running, store, self.demand, *next_row, self.args.connections, self.time).await?;
+                let plan = Plan::new(self.args.fault, self.demand.sites.len(), self.time);
+                let turn =
+                    run::turn(self.running, store, self.demand, *next_row, self.args.connections, self.time, &plan).await?;
                 *next_row += 1;
                 say!("{}", report::turn(mode, round + 1, &turn, &compared.oracle));
                 *csv += &report::csv(&prefix, mode, round + 1, &turn, &self.running.regions);

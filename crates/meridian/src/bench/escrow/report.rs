@@ -110,6 +110,8 @@ pub(super) fn turn(mode: Mode, round: u32, turn: &Turn, oracle: &Outcome) -> Str
         sum.in_time as f64 / oracle.done.max(1) as f64,
         quantiles(&sum.latency)
     );
+    let tenths: Vec<String> = sum.tenths.iter().map(u64::to_string).collect();
+    let _ = writeln!(out, "  successes by tenths of the time: {}", tenths.join(" "));
     if sum.reads.count() > 0 {
         let _ = writeln!(out, "  {} exact reads, p50/p90/p95/p99 {} ms", sum.reads.count(), quantiles(&sum.reads));
     }
@@ -136,7 +138,7 @@ pub(super) fn turn(mode: Mode, round: u32, turn: &Turn, oracle: &Outcome) -> Str
 
 pub(super) const CSV_HEAD: &str = "infeasible_percent,limit,oracle_done,oracle_rejected,mode,round,site,seconds,acquired,released,in_time,\
 rejected,failed,unknown,not_sent,unserved,retries,borrowed,waited_for_regions,p50_micros,p90_micros,p95_micros,p99_micros,reads,\
-read_p50_micros,read_p99_micros";
+read_p50_micros,read_p99_micros,tenths";
 
 /// A line for all sites together and one for each, behind a prefix that ends with a comma. What is
 /// counted for all together alone is empty in the others.
@@ -165,7 +167,9 @@ pub(super) fn csv(prefix: &str, mode: Mode, round: u32, turn: &Turn, sites: &[St
         );
         let micros = |latency: &Histogram, share| latency.quantile(share).map_or(Duration::ZERO, |d| d).as_micros();
         SHARES.iter().for_each(|share| out += &format!(",{}", micros(&t.latency, *share)));
-        let _ = writeln!(out, ",{},{},{}", t.reads.count(), micros(&t.reads, 0.5), micros(&t.reads, 0.99));
+        let tenths: Vec<String> = t.tenths.iter().map(u64::to_string).collect();
+        let reads = (micros(&t.reads, 0.5), micros(&t.reads, 0.99));
+        let _ = writeln!(out, ",{},{},{},{}", t.reads.count(), reads.0, reads.1, tenths.join(" "));
     }
     out
 }

@@ -8,6 +8,7 @@
 //! free for until the end count with the time that they have waited, and as unserved.
 
 use super::demand::{Demand, Event, Held, What};
+use super::faults::{Healed, Plan};
 use super::modes::{Answer, Client, Store};
 use crate::bench::cluster::Running;
 use futures::future::try_join_all;
@@ -42,6 +43,8 @@ pub(super) struct Tally {
     pub released: u64,
     /// Of these two, those that were answered before the end.
     pub in_time: u64,
+    /// The same, by tenths of the time.
+    pub tenths: [u64; 10],
     pub rejected: u64,
     pub failed: u64,
     /// Acquisitions and releases that may have happened.
@@ -72,6 +75,7 @@ impl Tally {
             (&mut self.retries, other.retries),
         ];
         sums.into_iter().for_each(|(sum, more)| *sum += more);
+        self.tenths.iter_mut().zip(other.tenths).for_each(|(sum, more)| *sum += more);
         for (code, (count, text)) in &other.errors {
             self.errors.entry(code.clone()).or_insert_with(|| (0, text.clone())).0 += count;
         }
@@ -129,11 +133,13 @@ struct Queue {
     next: Mutex<usize>,
     start: Instant,
     time: Duration,
+    /// When its clients are gone.
+    gone: Option<Duration>,
 }
 
 impl Queue {
     fn end(&self) -> Instant {
-        self.start + self.time
+        self.start + self.gone.unwrap_or(self.time)
     }
 
     /// Waits until the next event is due, and returns its position and when its latency begins.
@@ -154,14 +160,15 @@ impl Queue {
     /// What nobody came to.
     async fn count_unserved(&self, tally: &mut Tally) {
         let next = *self.next.lock().await;
-        for event in &self.events[next..] {
+        let end = self.gone.unwrap_or(self.time);
+        for event in self.events[next..].iter().take_while(|event| event.at < end) {
             match event.what {
                 What::Release(Held::Since(of)) if self.tokens[of].load(Ordering::Acquire) != token::HELD => tally.not_sent += 1,
                 What::Acquire | What::Release(_) => {
                     tally.unserved += 1;
-                    tally.latency.record(self.time - event.at);
+                    tally.latency.record(end - event.at);
                 }
-                What::Read => tally.reads.record(self.time - event.at),
+                What::Read => tally.reads.record(end - event.at),
             }
         }
     }
@@ -227,7 +234,12 @@ impl Worker {
         match answer {
             Answer::Done => {
                 *(if what == 0 { &mut tally.acquired } else { &mut tally.released }) += 1;
-                tally.in_time += u64::from(Instant::now() <= self.queue.end());
+                let (now, queue) = (Instant::now(), &self.queue);
+                if now <= queue.end() {
+                    let tenth = (now - queue.start).as_secs_f64() / queue.time.as_secs_f64().max(1e-3) * 10.0;
+                    tally.tenths[(tenth as usize).min(9)] += 1;
+                    tally.in_time += 1;
+                }
                 return true;
             }
             Answer::Refused => tally.rejected += 1,
@@ -252,6 +264,7 @@ pub(super) async fn turn(
     id: i64,
     connections: u32,
     time: Duration,
+    plan: &Plan,
 ) -> Result<Turn> {
     let mut context = running.context(id as u64);
     context.retry = RetryPolicy { statement_timeout: STATEMENT_TIMEOUT, ..context.retry };
@@ -266,23 +279,26 @@ pub(super) async fn turn(
     try_join_all(clients.iter_mut().map(|(_, client)| client.warm_up())).await?;
     let before = running.metrics(&context).await?;
     let start = Instant::now() + LEAD;
-    let queue = |events: &Vec<Event>| {
+    let queue = |(site, events): (usize, &Vec<Event>)| {
         let tokens = events.iter().map(|_| AtomicU8::new(token::PENDING)).collect();
-        Arc::new(Queue { events: events.clone(), tokens, next: Mutex::new(0), start, time })
+        Arc::new(Queue { events: events.clone(), tokens, next: Mutex::new(0), start, time, gone: plan.gone(site) })
     };
-    let queues: Vec<Arc<Queue>> = demand.sites.iter().map(queue).collect();
+    let queues: Vec<Arc<Queue>> = demand.sites.iter().enumerate().map(queue).collect();
     let mut workers = JoinSet::new();
     for (site, client) in clients {
         let worker = Worker { queue: queues[site].clone(), client, tally: Tally::default() };
         workers.spawn(async move { (site, worker.work().await) });
     }
     let mut sites = vec![Tally::default(); queues.len()];
+    let healed = Healed(running.sides.clone());
     tokio::select! {
         ended = tokio::time::timeout(LEAD + time + DRAIN, join(workers, &mut sites)) => {
             ended.map_err(|_| Error::unavailable("clients wait for answers long after the end"))??;
         }
         e = running.cluster.failed() => return Err(e),
+        () = plan.run(start, &running.regions, &running.sides) => {}
     }
+    drop(healed);
     for (queue, tally) in queues.iter().zip(&mut sites) {
         queue.count_unserved(tally).await;
     }
@@ -332,6 +348,7 @@ mod tests {
             next: Mutex::new(next),
             start: Instant::now(),
             time: Duration::from_secs(10),
+            gone: None,
         }
     }
 
@@ -373,6 +390,16 @@ mod tests {
         let mut tally = Tally::default();
         queue.count_unserved(&mut tally).await;
         assert_eq!((tally.unserved, tally.not_sent), (3, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn clients_of_a_crashed_site_send_nothing_more() {
+        let queue = Queue { gone: Some(Duration::from_secs(2)), ..queue(&FOUR, 0) };
+        assert!(queue.take().await.is_some());
+        assert_eq!(queue.take().await, None);
+        let mut tally = Tally::default();
+        queue.count_unserved(&mut tally).await;
+        assert_eq!((tally.unserved, tally.latency.count()), (0, 0), "nobody was there to ask");
     }
 
     #[test]

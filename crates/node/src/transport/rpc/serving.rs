@@ -168,9 +168,10 @@ impl Rpc {
         }
         let there = Place { region: hello.region, zone: hello.zone };
         let delay = self.delay_to(&me.place, &there);
+        let passes = self.passage(me.place, there);
         let (read, write) = tokio::io::split(stream);
         let (out, outgoing, account) = self.memory.backlog();
-        self.tasks.spawn_protocol(write_loop(self.runtime.clone(), write, outgoing, account, None));
+        self.tasks.spawn_protocol(write_loop(self.runtime.clone(), write, outgoing, account, None, passes));
         let mut frames = frames::Reader::new(read, &self.memory, None);
         let caller = caller.unwrap_or(if hello.node == NodeId(0) { Caller::Stranger } else { Caller::Node(hello.node) });
         let served = Served::new(&self, hello.node);

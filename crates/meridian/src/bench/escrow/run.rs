@@ -28,6 +28,8 @@ use tokio::time::Instant;
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Requests that are on their way at the end are answered within this time.
 const DRAIN: Duration = Duration::from_secs(120);
+/// After a partition has ended all sites are heard of within this time.
+const HEALING: Duration = Duration::from_secs(60);
 /// From the first connection that is ready to the first event.
 const LEAD: Duration = Duration::from_millis(300);
 /// The granularity of timers here: an event that a connection waited for is not late by this much.
@@ -323,7 +325,14 @@ async fn join(mut workers: JoinSet<(usize, Tally)>, sites: &mut [Tally]) -> Resu
 
 /// What is wrong with the number at the end, and with what clients were told.
 async fn violations(store: &Store, sum: &Tally, at_start: i64, id: i64, context: &Context) -> Result<Vec<String>> {
-    let number = store.number(id, context).await?;
+    let deadline = Instant::now() + HEALING;
+    let number = loop {
+        match store.number(id, context).await {
+            // Sites that were apart have not heard of each other yet.
+            Err(e) if e.sqlstate() == "57P03" && Instant::now() < deadline => tokio::time::sleep(HEALING / 60).await,
+            number => break number?,
+        }
+    };
     let mut found = context.history.untrue();
     let limit = store.mode.is_bounded().then_some(store.limit);
     found.extend(wrong_number(number, sum.numbers(at_start), limit));

@@ -86,6 +86,12 @@ impl Deriver<'_> {
         if options.superuser == Some(true) {
             self.must_be_superuser("must be superuser to create superusers")?;
         }
+        if options.replication == Some(true) {
+            self.must_be_superuser("must be superuser to create replication users")?;
+        }
+        if options.bypass_rls == Some(true) {
+            self.must_be_superuser("must be superuser to create bypassrls users")?;
+        }
         if !self.creates_roles() {
             return Err(Error::sql("42501", "permission denied to create role"));
         }
@@ -123,6 +129,8 @@ impl Deriver<'_> {
         set(&mut role.creates_roles, o.create_role);
         set(&mut role.inherits, o.inherit);
         set(&mut role.can_login, o.login);
+        set(&mut role.may_replicate, o.replication);
+        set(&mut role.bypasses_row_security, o.bypass_rls);
         role.connection_limit = o.connection_limit.unwrap_or(role.connection_limit);
         if let Some(until) = &o.valid_until {
             role.valid_until = match Datum::from_text(until, &Type::Timestamptz, self.context.eval)? {
@@ -163,6 +171,10 @@ impl Deriver<'_> {
         }
         if role.is_superuser || o.superuser.is_some() {
             self.must_be_superuser("must be superuser to alter superuser roles or change superuser attribute")?;
+        } else if role.may_replicate || o.replication.is_some() {
+            self.must_be_superuser("must be superuser to alter replication roles or change replication attribute")?;
+        } else if o.bypass_rls.is_some() {
+            self.must_be_superuser("must be superuser to change bypassrls attribute")?;
         } else if !self.creates_roles() {
             let only_password = RoleOptions { password: None, ..o.clone() } == RoleOptions::default() && o.password.is_some();
             if !only_password || id != self.who.role {

@@ -93,11 +93,11 @@ impl Deriver<'_> {
             self.notice("00000", format!("{message}, skipping"));
             return Ok(());
         };
+        let id = database.id;
+        self.must_own(id)?;
         if name == self.names().database {
             return Err(Error::sql("55006", "cannot drop the currently open database"));
         }
-        let id = database.id;
-        self.must_own(id)?;
         let schemas: Vec<DescriptorId> = self.catalog.schemas(id).map(|s| s.id).collect();
         for schema in schemas {
             self.drop_schema_contents(schema)?;

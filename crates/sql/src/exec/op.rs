@@ -193,7 +193,7 @@ impl Op {
                 Ok(out)
             }
             Node::Computed { of, columns } => {
-                let rows = of.rows(rt.ctx.system).await?;
+                let rows = of.rows(rt.ctx.system, rt.ctx.sequences).await?;
                 Ok(rows.into_iter().map(|r| columns.iter().map(|c| r[*c].clone()).collect()).collect())
             }
             Node::Sort { input, keys, most } => {

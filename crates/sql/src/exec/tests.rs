@@ -47,6 +47,9 @@ impl crate::catalog::sequences::Sequences for NoSequences {
     fn lastval(&self) -> Result<i64> {
         Ok(7)
     }
+    async fn state(&self, _: &crate::catalog::lookup::SequenceRef, _: &Catalog) -> Result<(i64, bool)> {
+        Ok((7, true))
+    }
 }
 
 struct NoSystem(Arc<crate::catalog::Catalog>, Names);

@@ -71,8 +71,8 @@ impl<E: Environment> Session<E> {
                 NeedOn::Object(object) => *object,
                 NeedOn::Secrets(table) => {
                     let roles = if reads_past { newest } else { catalog };
-                    if !self.authorities.of(roles, role, &self.names.database).is_superuser {
-                        return Err(denied(if *table == "pg_shadow" { "view" } else { "table" }, table));
+                    if !table.is_shown_to(&self.authorities.of(roles, role, &self.names.database)) {
+                        return Err(denied(if table.is_view { "view" } else { "table" }, table.name));
                     }
                     continue;
                 }

@@ -21,7 +21,8 @@ pub trait Sequences: Send + Sync {
     async fn setval(&self, sequence: &SequenceRef, catalog: &Catalog, value: i64, is_called: bool) -> Result<i64>;
     /// 55000 if `nextval` was not called in this session.
     fn currval(&self, sequence: DescriptorId) -> Result<i64>;
-    fn lastval(&self) -> Result<i64>;
+    /// The sequence, and its value.
+    fn lastval(&self) -> Result<(DescriptorId, i64)>;
     /// The last number and whether it was drawn; if not, it is the next one. What other nodes have
     /// reserved counts as drawn, as PostgreSQL counts what its sessions cache.
     async fn state(&self, sequence: &SequenceRef, catalog: &Catalog) -> Result<(i64, bool)>;

@@ -295,7 +295,7 @@ impl Deriver<'_> {
         }
     }
     /// What messages call an object: with its schema where the path does not lead there.
-    fn described(&self, d: &Descriptor) -> String {
+    pub(super) fn described(&self, d: &Descriptor) -> String {
         use crate::catalog::system::quote;
         let (kind, name) = (super::database::kind(d), d.name().unwrap_or_default());
         let schema = self.catalog.schema_by_id(d.parent()).map(|s| s.name.as_str());
@@ -406,9 +406,14 @@ impl Deriver<'_> {
         for role in from {
             self.refuse_pinned(role)?;
             for object in self.objects_here() {
-                if self.is_owned_by(object, role) {
-                    self.set_owner(object, to);
+                if !self.is_owned_by(object, role) {
+                    continue;
                 }
+                // As in PostgreSQL, who gives a schema away is asked whether it could make one.
+                if let Some(Descriptor::Schema(schema)) = self.catalog.descriptors.get(&object).map(|d| &**d) {
+                    self.may_create_schema(schema.database)?;
+                }
+                self.set_owner(object, to);
             }
         }
         Ok(())

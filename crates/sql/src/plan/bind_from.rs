@@ -269,7 +269,7 @@ impl Binder<'_> {
                 self.need(s.id, Privileges::SELECT.with(locked));
                 if locking_of(locks, &shown) != Locking::None {
                     let message = format!("cannot lock rows in sequence \"{}\"", s.name);
-                    return Err(self.at(Error::sql("42809", message), span));
+                    return Err(Error::sql("42809", message));
                 }
                 let schema = self.ctx.catalog.schema_by_id(s.schema).map(|s| s.name.clone());
                 Ok(self.computed(Computed::Sequence(s), &shown, schema))

@@ -54,8 +54,8 @@ impl<E: Environment> Session<E> {
         let who = catalog.authority_of(&self.names);
         let database = catalog.database(&self.names.database)?.id;
         let may = |t: &TableRef| catalog.owns(&who, t.id) || catalog.owns(&who, database);
+        let may_system = catalog.owns(&who, database);
         if what.tables.is_empty() {
-            let database = catalog.database(&self.names.database)?.id;
             let is_here = |t: &TableRef| catalog.schema_by_id(t.schema).is_some_and(|s| s.database == database);
             let tables = catalog.descriptors.values().filter_map(TableRef::new).filter(is_here).filter(|t| may(t));
             return Ok(tables.map(|t| (t.clone(), analyze::ordinals(&t))).collect());
@@ -66,6 +66,13 @@ impl<E: Environment> Session<E> {
                 Relation::Table(table) if may(&table) => table,
                 Relation::Table(table) => {
                     let message = format!("skipping \"{}\" --- only table or database owner can {verb} it", table.name);
+                    self.notice(out, "WARNING", "01000", message);
+                    continue;
+                }
+                // Their rows are computed.
+                Relation::System(_) if may_system => continue,
+                Relation::System(table) => {
+                    let message = format!("skipping \"{}\" --- only superuser or database owner can {verb} it", table.name);
                     self.notice(out, "WARNING", "01000", message);
                     continue;
                 }

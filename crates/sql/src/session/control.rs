@@ -320,7 +320,7 @@ impl<E: Environment> Session<E> {
             return Err(Error::sql("42501", message));
         }
         let catalog = self.catalog();
-        Ok(if name == "hba_rules" { catalog.hba_rules() } else { catalog.ident_maps() }.to_string())
+        Ok(if name == "hba_rules" { catalog.hba_rules() } else { catalog.ident_maps() }.trim_end().to_string())
     }
     /// A `SHOW` statement about what exists and what happens; settings by name are
     /// [`Session::show_setting`]'s.

@@ -385,9 +385,9 @@ impl<E: Environment> Sequences for SessionSequences<E> {
         let missing = || Error::sql("55000", format!("currval of sequence \"{name}\" is not yet defined in this session"));
         self.drawn.lock().current.get(&sequence).copied().ok_or_else(missing)
     }
-    fn lastval(&self) -> Result<i64> {
+    fn lastval(&self) -> Result<(DescriptorId, i64)> {
         let drawn = self.drawn.lock();
-        let last = drawn.last.and_then(|id| drawn.current.get(&id).copied());
+        let last = drawn.last.and_then(|id| Some((id, *drawn.current.get(&id)?)));
         last.ok_or_else(|| Error::sql("55000", "lastval is not yet defined in this session"))
     }
     async fn state(&self, sequence: &SequenceRef, catalog: &Catalog) -> Result<(i64, bool)> {

@@ -208,14 +208,17 @@ impl Server for Here {
     }
 }
 
-struct There(tokio_postgres::Client);
+struct There {
+    client: tokio_postgres::Client,
+    config: String,
+}
 
 impl Server for There {
     async fn run(&mut self, text: &str) -> String {
         let answer = match text {
             _ if text.starts_with("copy") && text.ends_with("from stdin") => self.copy_in(text).await,
             _ if text.starts_with("copy") => self.copy_out(text).await,
-            _ => self.0.simple_query(text).await.map(drop),
+            _ => self.client.simple_query(text).await.map(drop),
         };
         match answer {
             Ok(()) => "ok".into(),
@@ -225,13 +228,24 @@ impl Server for There {
 }
 
 impl There {
-    /// Copies no rows.
+    async fn connect(config: String) -> There {
+        let (client, connection) = tokio_postgres::connect(&config, tokio_postgres::NoTls).await.expect("a PostgreSQL server");
+        tokio::spawn(connection);
+        There { client, config }
+    }
+    /// Copies no rows. The driver's connection is of no use after a copy that was refused, so that
+    /// each has one of its own, with the same user and role.
     async fn copy_in(&self, text: &str) -> Result<(), tokio_postgres::Error> {
-        let sink = self.0.copy_in::<_, bytes::Bytes>(text).await?;
+        let acting = "select format('set session authorization %I; set role %s', session_user, \
+            case current_setting('role') when 'none' then 'none' else quote_ident(current_setting('role')) end)";
+        let acting: String = self.client.query_one(acting, &[]).await?.get(0);
+        let There { client, .. } = There::connect(self.config.clone()).await;
+        client.batch_execute(&acting).await?;
+        let sink = client.copy_in::<_, bytes::Bytes>(text).await?;
         std::pin::pin!(sink).finish().await.map(drop)
     }
     async fn copy_out(&self, text: &str) -> Result<(), tokio_postgres::Error> {
-        let mut rows = std::pin::pin!(self.0.copy_out(text).await?);
+        let mut rows = std::pin::pin!(self.client.copy_out(text).await?);
         while let Some(row) = rows.next().await {
             row?;
         }
@@ -491,11 +505,7 @@ fn the_matrix_is_postgres() {
     let address = std::env::var("MERIDIAN_POSTGRES").expect("MERIDIAN_POSTGRES=host:port names a server to compare with");
     let (host, port) = address.split_once(':').expect("MERIDIAN_POSTGRES=host:port");
     let config = format!("host={host} port={port} user=postgres dbname=postgres");
-    let answered = runtime().block_on(async {
-        let (client, connection) = tokio_postgres::connect(&config, tokio_postgres::NoTls).await.expect("a PostgreSQL server");
-        tokio::spawn(connection);
-        matrix(&mut There(client), "postgres").await
-    });
+    let answered = runtime().block_on(async { matrix(&mut There::connect(config).await, "postgres").await });
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(file(), answered.join("\n") + "\n").expect("a writable file");
     }

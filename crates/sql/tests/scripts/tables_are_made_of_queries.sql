@@ -45,7 +45,7 @@ one! | 1 | 1.50
 two! | 1 | ∅
 (SELECT 2)
 
-select column_name, data_type from information_schema.columns where table_name = 'v' order by ordinal_position;
+select column_name, data_type from information_schema.columns where table_schema = 'public' and table_name = 'v' order by ordinal_position;
 ----
 column_name | data_type
 shout | text

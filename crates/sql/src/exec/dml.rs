@@ -436,16 +436,8 @@ async fn assign<T: Transaction>(
     Ok(new)
 }
 
-/// 23502, of a row that is not known.
-pub(super) fn null_in(table: &TablePlan, ordinal: u32) -> Error {
-    let (column, relation) = (&table.table.columns[ordinal as usize].name, &table.table.name);
-    Error::sql("23502", format!("null value in column \"{column}\" of relation \"{relation}\" violates not-null constraint"))
-        .table(relation)
-        .column(column)
-}
-
 fn null_value(table: &TablePlan, ordinal: u32, row: &[Datum], ctx: &EvalContext) -> Error {
-    null_in(table, ordinal).detail(format!("Failing row contains {}.", table.describe_row(row, ctx)))
+    table.null_in(ordinal).detail(format!("Failing row contains {}.", table.describe_row(row, ctx)))
 }
 
 /// Generated columns, `NOT NULL`, `CHECK`.

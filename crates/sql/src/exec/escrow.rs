@@ -251,7 +251,7 @@ fn name(table: &TablePlan, column: &EscrowColumn) -> String {
 /// 23514, or 23502 for no number.
 fn checked(table: &TablePlan, column: &EscrowColumn, bounds: Bounds, value: &Datum) -> Result<i128> {
     let Some(number) = scaled(value, &table.types[column.ordinal as usize])? else {
-        return Err(super::dml::null_in(table, column.ordinal));
+        return Err(table.null_in(column.ordinal));
     };
     match bounds.contain(number) {
         true => Ok(number),

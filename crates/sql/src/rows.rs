@@ -23,6 +23,23 @@ pub struct SessionRow {
     pub application: String,
     pub state: &'static str,
     pub query: String,
+    /// `None`: the connection is not encrypted.
+    pub encryption: Option<Encryption>,
+    /// Who asks may not see what the session does.
+    pub is_hidden: bool,
+}
+
+/// What a client's connection is protected with, in OpenSSL's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Encryption {
+    /// `TLSv1.3`.
+    pub version: String,
+    /// `TLS_AES_256_GCM_SHA384`.
+    pub cipher: String,
+    /// How long its key is.
+    pub bits: u32,
+    /// The role of the client's certificate.
+    pub client: Option<String>,
 }
 
 /// A transaction that is prepared at a group. See [`crate::env::Environment::transactions`].

@@ -13,6 +13,8 @@
 //! an empty line. Values of a row are separated by ` | `, `NULL` is `∅`. `MERIDIAN_REWRITE=1`
 //! writes what is answered into the scripts; read the diff.
 //!
+//! In a script that says `-- notices: shown`, notices come before the rows and before an error.
+//!
 //! `-- session: europe-west1 movr` before a statement runs it and what follows through a gateway in
 //! that region, in that database.
 //!
@@ -24,11 +26,12 @@
 
 use futures::FutureExt;
 use meridian_base::SessionId;
-use meridian_sql::session::{Session, SessionOptions};
+use meridian_sql::session::{ClientSession, Session, SessionOptions};
 use meridian_sql::testing::MemEnvironment;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 /// A statement and its answer.
 struct Step {
@@ -86,13 +89,23 @@ fn write(path: &Path, steps: &[Step]) {
     std::fs::write(path, text).expect("a writable script");
 }
 
-fn show_error(code: &str, message: &str, detail: Option<&str>, hint: Option<&str>, position: Option<u32>) -> String {
-    let mut out = format!("ERROR {code}: {message}\n");
+/// Whether a script shows notices.
+fn shows_notices(steps: &[Step]) -> bool {
+    steps.first().is_some_and(|s| s.text.contains("-- notices: shown\n"))
+}
+
+fn show_message(severity: &str, code: &str, message: &str, detail: Option<&str>, hint: Option<&str>) -> String {
+    let mut out = format!("{severity} {code}: {message}\n");
     for (name, value) in [("DETAIL", detail), ("HINT", hint)] {
         if let Some(value) = value {
             let _ = writeln!(out, "{name}: {value}");
         }
     }
+    out
+}
+
+fn show_error(code: &str, message: &str, detail: Option<&str>, hint: Option<&str>, position: Option<u32>) -> String {
+    let mut out = show_message("ERROR", code, message, detail, hint);
     if let Some(position) = position {
         let _ = writeln!(out, "POSITION: {position}");
     }
@@ -113,18 +126,23 @@ fn show_rows(columns: &[String], rows: Vec<Vec<Option<String>>>) -> String {
     out
 }
 
-async fn run_here(session: &mut Session<MemEnvironment>, text: &str) -> String {
-    match session.query_text(text).await {
-        Err(e) => show_error(e.sqlstate(), e.message(), e.get_detail(), e.get_hint(), e.get_position()),
-        Ok(results) => {
-            let mut out = String::new();
-            for r in results {
-                out.push_str(&show_rows(&r.columns, r.rows));
-                let _ = writeln!(out, "({})", r.tag);
-            }
-            out
+async fn run_here(session: &mut Session<MemEnvironment>, text: &str, shows_notices: bool) -> String {
+    let session: &mut dyn ClientSession = session;
+    let (results, ended) = session.query_told(text).await;
+    let mut out = String::new();
+    for r in results {
+        for n in r.notices.iter().filter(|_| shows_notices) {
+            out.push_str(&show_message(n.severity, n.sqlstate, &n.message, n.detail.as_deref(), n.hint.as_deref()));
+        }
+        if ended.is_ok() {
+            out.push_str(&show_rows(&r.columns, r.rows));
+            let _ = writeln!(out, "({})", r.tag);
         }
     }
+    if let Err(e) = ended {
+        out.push_str(&show_error(e.sqlstate(), e.message(), e.get_detail(), e.get_hint(), e.get_position()));
+    }
+    out
 }
 
 /// Sessions by gateway region and database.
@@ -165,10 +183,11 @@ fn every_script_answers_as_written() {
     let mut differences = String::new();
     for path in scripts() {
         let mut steps = read(&path);
+        let shows_notices = shows_notices(&steps);
         runtime().block_on(async {
             let mut sessions = Sessions::new();
             for s in &mut steps {
-                let run = std::panic::AssertUnwindSafe(run_here(sessions.of(&s.text), &s.text)).catch_unwind();
+                let run = std::panic::AssertUnwindSafe(run_here(sessions.of(&s.text), &s.text, shows_notices)).catch_unwind();
                 let Ok(answer) = run.await else { panic!("{}: panicked in\n{}", path.display(), s.text) };
                 if answer != s.answer {
                     let name = path.file_name().expect("a file").to_string_lossy();
@@ -188,6 +207,25 @@ fn every_script_answers_as_written() {
 /// drivers.
 fn is_tag(line: &str) -> bool {
     line.ends_with(')') && line.strip_prefix('(').is_some_and(|l| l.starts_with(|c: char| c.is_ascii_uppercase()))
+}
+
+/// What a server says besides its answers.
+type Said = Arc<Mutex<String>>;
+
+/// A connection to a server, and the notices that it has sent.
+async fn connect(config: &str) -> (tokio_postgres::Client, Said, tokio::task::JoinHandle<()>) {
+    let (client, mut connection) = tokio_postgres::connect(config, tokio_postgres::NoTls).await.expect("a PostgreSQL server");
+    let said = Said::default();
+    let heard = said.clone();
+    let connection = tokio::spawn(async move {
+        while let Some(Ok(message)) = std::future::poll_fn(|context| connection.poll_message(context)).await {
+            if let tokio_postgres::AsyncMessage::Notice(n) = message {
+                let text = show_message(n.severity(), n.code().code(), n.message(), n.detail(), n.hint());
+                heard.lock().expect("no panic").push_str(&text);
+            }
+        }
+    });
+    (client, said, connection)
 }
 
 async fn run_there(client: &tokio_postgres::Client, text: &str) -> String {
@@ -223,8 +261,7 @@ fn scripts_that_claim_postgres_behaviour_have_it() {
     let mut differences = String::new();
     runtime().block_on(async {
         let config = format!("host={host} port={port} user=postgres dbname=postgres");
-        let (client, connection) = tokio_postgres::connect(&config, tokio_postgres::NoTls).await.expect("a PostgreSQL server");
-        let connection = tokio::spawn(connection);
+        let (client, said, connection) = connect(&config).await;
         for path in scripts() {
             let steps = read(&path);
             if !steps.first().is_some_and(|s| s.text.starts_with("-- postgres: same")) {
@@ -233,9 +270,16 @@ fn scripts_that_claim_postgres_behaviour_have_it() {
             compared += 1;
             let clean = "drop schema if exists public cascade; create schema public; set timezone = 'UTC'";
             client.simple_query(clean).await.expect("an empty schema");
+            said.lock().expect("no panic").clear();
+            let shows_notices = shows_notices(&steps);
             for s in &steps {
                 let ours: String = s.answer.lines().filter(|l| !is_tag(l)).map(|l| format!("{l}\n")).collect();
-                let mut theirs = run_there(&client, &s.text).await;
+                let answer = run_there(&client, &s.text).await;
+                let mut theirs = std::mem::take(&mut *said.lock().expect("no panic"));
+                if !shows_notices {
+                    theirs.clear();
+                }
+                theirs.push_str(&answer);
                 if !ours.contains("POSITION: ")
                     && let Some(at) = theirs.find("POSITION: ")
                 {

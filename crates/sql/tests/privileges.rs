@@ -5,6 +5,7 @@
 //! it with a server again: it is ignored unless it is asked for, as `.ci/run postgres` does, and
 //! writes the file if `UPDATE_GOLDEN=1` is set.
 
+use futures::StreamExt;
 use meridian_base::SessionId;
 use meridian_sql::env::Environment;
 use meridian_sql::session::{Session, SessionOptions};
@@ -13,23 +14,31 @@ use std::path::PathBuf;
 
 /// How somebody comes to a privilege: `GRANTEE` gets it, with these statements before and after, and
 /// these before the statement as the actor.
-const WAYS: [(&str, &str, &str, &str); 12] = [
+const WAYS: [(&str, &str, &str, &str); 20] = [
     ("nobody", "m_other", "", ""),
     ("direct", "m_actor", "", ""),
+    ("direct_without_schema", "m_actor", "revoke usage on schema m from public", ""),
     ("public", "public", "", ""),
     ("group", "m_group", "grant m_group to m_actor", ""),
     ("nested_group", "m_outer", "grant m_outer to m_group; grant m_group to m_actor", ""),
     ("group_without_inherit", "m_group", "alter role m_actor noinherit; grant m_group to m_actor", ""),
     ("set_role", "m_group", "alter role m_actor noinherit; grant m_group to m_actor", "set role m_group"),
     ("revoked", "m_actor", "REVOKE", ""),
+    ("owner", "m_other", "", "set session authorization m_owner"),
     ("owner_by_group", "m_other", "grant m_owner to m_actor", ""),
+    ("owner_by_group_without_inherit", "m_other", "alter role m_actor noinherit; grant m_owner to m_actor", ""),
+    ("owner_by_set_role", "m_other", "alter role m_actor noinherit; grant m_owner to m_actor", "set role m_owner"),
+    ("schema_owner", "m_other", "alter schema m owner to m_actor", ""),
     ("read_all_data", "m_other", "grant pg_read_all_data to m_actor", ""),
     ("write_all_data", "m_other", "grant pg_write_all_data to m_actor", ""),
+    ("monitor", "m_other", "grant pg_monitor to m_actor", ""),
+    ("create_role", "m_other", "alter role m_actor createrole", ""),
+    ("group_of_a_superuser", "m_other", "alter role m_group superuser; grant m_group to m_actor", ""),
     ("superuser", "m_other", "alter role m_actor superuser", ""),
 ];
 
 /// What is granted, on what.
-const GRANTS: [(&str, &str); 17] = [
+const GRANTS: [(&str, &str); 20] = [
     ("none", ""),
     ("select", "table m.t"),
     ("insert", "table m.t"),
@@ -37,7 +46,9 @@ const GRANTS: [(&str, &str); 17] = [
     ("delete", "table m.t"),
     ("truncate", "table m.t"),
     ("references", "table m.t"),
+    ("select, insert", "table m.t"),
     ("select, update", "table m.t"),
+    ("insert, update", "table m.t"),
     ("select, delete, insert", "table m.t"),
     ("all", "table m.t"),
     ("select", "table m.v"),
@@ -46,50 +57,137 @@ const GRANTS: [(&str, &str); 17] = [
     ("select", "sequence m.s"),
     ("update", "sequence m.s"),
     ("create", "schema m"),
+    ("all", "schema m"),
     ("create", "database DATABASE"),
 ];
 
-const STATEMENTS: [&str; 40] = [
+/// Parts that `; ` separates run one after the other, until one fails. `REVOKE` as a part takes back
+/// what was granted.
+const STATEMENTS: &[&str] = &[
     "select * from m.t",
     "select count(*) from m.t",
     "select 1 from m.t where false",
     "select id from m.t for update",
+    "select id from m.t for no key update",
     "select id from m.t for share",
+    "select id from m.t for key share",
+    "select * from m.t, m.v where m.t.id = m.v.id for update of t",
     "insert into m.t values (10, 1)",
     "insert into m.t values (10, 1) returning id",
     "insert into m.t values (1, 1) on conflict do nothing",
     "insert into m.t values (1, 1) on conflict (id) do nothing",
     "insert into m.t values (1, 1) on conflict (id) do update set v = 7",
     "insert into m.t values (1, 1) on conflict (id) do update set v = m.t.v + 1",
+    "insert into m.t values (1, 1) on conflict (id) do update set v = excluded.v returning v",
     "insert into m.t select 20, 1",
+    "insert into m.t select id + 10, v from m.v",
     "update m.t set v = 1",
     "update m.t set v = v + 1",
     "update m.t set v = 1 where id = 1",
     "update m.t set v = 1 returning v",
+    "update m.t set v = x.v from m.v x where m.t.id = x.id",
     "delete from m.t",
     "delete from m.t where id = 1",
     "delete from m.t returning *",
+    "delete from m.t using m.v x where m.t.id = x.id",
     "truncate m.t",
+    "truncate m.t, m.d",
     "with x as (delete from m.t returning 1) select * from x",
+    "with x as (insert into m.t values (10, 1) returning v) select * from x",
+    "explain select * from m.t",
+    "explain analyze select * from m.t",
+    "explain analyze delete from m.t",
+    "explain analyze insert into m.t values (10, 1)",
+    "copy m.t to stdout",
+    "copy m.t (id) to stdout",
+    "copy (select id from m.t) to stdout",
+    "copy (delete from m.t returning id) to stdout",
+    "copy m.t from stdin",
+    "copy m.t (id) from stdin",
+    "prepare p as select * from m.t; execute p",
+    "prepare p as select * from m.t; REVOKE; execute p",
+    "prepare p as insert into m.t values (10, 1); REVOKE; execute p",
+    "prepare p as delete from m.t; REVOKE; execute p",
+    "prepare p as select * from m.v; REVOKE; execute p",
+    "prepare p as select nextval('m.s'); REVOKE; execute p",
+    "REVOKE; select * from m.t",
+    "declare c cursor for select * from m.t",
+    "declare c cursor for select * from m.v; fetch 1 from c",
+    "insert into m.f values (5, 1)",
+    "delete from m.p",
     "create table m.child (id int primary key, p int references m.t)",
     "create index on m.t (v)",
     "alter table m.t add column w int",
+    "alter table m.t drop column v cascade",
+    "alter table m.d rename column v to w",
+    "alter table m.d rename to d2",
+    "alter table m.t alter column v set not null",
+    "alter table m.t alter column v set default 1",
+    "alter table m.t add constraint c check (id > 0)",
+    "alter index m.t_pkey rename to t_key",
     "comment on table m.t is 'x'",
+    "comment on column m.t.v is 'x'",
     "drop table m.t cascade",
     "alter table m.t owner to m_actor",
+    "alter table m.t owner to m_other",
     "grant select on m.t to m_other",
+    "grant select on m.t to m_other with grant option",
+    "revoke select on m.t from m_other",
+    "grant all on m.t to m_other",
+    "grant usage on sequence m.s to m_other",
+    "grant usage on schema m to m_other",
     "select * from m.v",
+    "select id from m.v for update",
     "create or replace view m.v as select id, v from m.t",
     "create view m.w as select id from m.t",
+    "alter view m.v owner to m_actor",
+    "comment on view m.v is 'x'",
     "drop view m.v",
-    "explain select * from m.t",
     "select nextval('m.s')",
     "select currval('m.s')",
+    "select nextval('m.s'); select currval('m.s')",
+    "select nextval('m.s'); select lastval()",
     "select setval('m.s', 5)",
+    "select last_value, is_called from m.s",
     "insert into m.d (v) values (1)",
+    "alter sequence m.s restart",
+    "alter sequence m.s owner to m_actor",
+    "create sequence m.s2",
+    "drop sequence m.s",
     "create table m.u (id int)",
+    "create table m.u as select * from m.t",
+    "create table m.u as select id from m.v",
     "create schema m_new",
+    "create schema m_new authorization m_actor",
+    "create schema m_new authorization m_other",
+    "alter schema m rename to m2",
+    "alter schema m owner to m_actor",
     "drop schema m cascade",
+    "create role m_new",
+    "create role m_new superuser",
+    "create role m_new replication",
+    "create role m_new bypassrls",
+    "alter role m_other login",
+    "alter role m_actor password null",
+    "alter role m_other password null",
+    "alter role m_other replication",
+    "alter role m_other bypassrls",
+    "alter role m_other rename to m_new",
+    "drop role m_outer",
+    "grant m_outer to m_other",
+    "comment on role m_other is 'x'",
+    "set role m_group",
+    "set role m_owner",
+    "set session authorization m_other",
+    "reassign owned by m_owner to m_actor",
+    "drop owned by m_other",
+    "select rolpassword from pg_authid",
+    "select passwd from pg_shadow",
+    "select count(*) from pg_roles",
+    "select * from pg_hba_file_rules",
+    "select * from pg_ident_file_mappings",
+    "select count(*) from pg_stat_ssl",
+    "select pg_reload_conf()",
 ];
 
 /// A server that answers a statement with its SQLSTATE.
@@ -103,19 +201,55 @@ impl Server for Here {
     async fn run(&mut self, text: &str) -> String {
         match self.0.query_text(text).await {
             Ok(_) => "ok".into(),
+            // What the rows are read from is no connection: the statement had got as far as that.
+            Err(e) if e.message() == "COPY from stdin failed: COPY FROM STDIN needs a connection" => "ok".into(),
             Err(e) => e.sqlstate().into(),
         }
     }
 }
 
-struct There(tokio_postgres::Client);
+struct There {
+    client: tokio_postgres::Client,
+    config: String,
+}
 
 impl Server for There {
     async fn run(&mut self, text: &str) -> String {
-        match self.0.simple_query(text).await {
-            Ok(_) => "ok".into(),
-            Err(e) => e.code().map_or_else(|| "lost".into(), |c| c.code().into()),
+        let answer = match text {
+            _ if text.starts_with("copy") && text.ends_with("from stdin") => self.copy_in(text).await,
+            _ if text.starts_with("copy") => self.copy_out(text).await,
+            _ => self.client.simple_query(text).await.map(drop),
+        };
+        match answer {
+            Ok(()) => "ok".into(),
+            Err(e) => e.code().map_or_else(|| format!("lost: {e}"), |c| c.code().into()),
         }
+    }
+}
+
+impl There {
+    async fn connect(config: String) -> There {
+        let (client, connection) = tokio_postgres::connect(&config, tokio_postgres::NoTls).await.expect("a PostgreSQL server");
+        tokio::spawn(connection);
+        There { client, config }
+    }
+    /// Copies no rows. The driver's connection is of no use after a copy that was refused, so that
+    /// each has one of its own, with the same user and role.
+    async fn copy_in(&self, text: &str) -> Result<(), tokio_postgres::Error> {
+        let acting = "select format('set session authorization %I; set role %s', session_user, \
+            case current_setting('role') when 'none' then 'none' else quote_ident(current_setting('role')) end)";
+        let acting: String = self.client.query_one(acting, &[]).await?.get(0);
+        let There { client, .. } = There::connect(self.config.clone()).await;
+        client.batch_execute(&acting).await?;
+        let sink = client.copy_in::<_, bytes::Bytes>(text).await?;
+        std::pin::pin!(sink).finish().await.map(drop)
+    }
+    async fn copy_out(&self, text: &str) -> Result<(), tokio_postgres::Error> {
+        let mut rows = std::pin::pin!(self.client.copy_out(text).await?);
+        while let Some(row) = rows.next().await {
+            row?;
+        }
+        Ok(())
     }
 }
 
@@ -126,7 +260,26 @@ const SET_UP: &str = "create role m_actor login; create role m_other; create rol
     create role m_owner; create schema m authorization m_owner; grant usage on schema m to public; \
     set role m_owner; create table m.t (id int primary key, v int); insert into m.t values (1, 1), (2, 2); \
     create view m.v as select id, v from m.t; create sequence m.s; create table m.d (id serial primary key, v int); \
-    grant insert on m.d to public; reset role";
+    grant insert on m.d to public; create table m.p (id int primary key); insert into m.p values (1); \
+    create table m.f (id int primary key, p int references m.p on delete cascade); insert into m.f values (1, 1); \
+    grant insert on m.f to public; grant delete on m.p to public; reset role";
+
+/// Runs a statement of [`STATEMENTS`] as the actor. `takes_back` is what its `REVOKE` is.
+async fn answer(server: &mut impl Server, statement: &str, acting: &str, takes_back: &str) -> String {
+    for part in statement.split("; ") {
+        if part == "REVOKE" {
+            must(server, &format!("reset session authorization; {takes_back}")).await;
+            must(server, "set session authorization m_actor").await;
+            must(server, acting).await;
+            continue;
+        }
+        let answer = server.run(part).await;
+        if answer != "ok" {
+            return answer;
+        }
+    }
+    "ok".into()
+}
 
 async fn must(server: &mut impl Server, text: &str) {
     for statement in text.split("; ").filter(|s| !s.trim().is_empty()) {
@@ -150,24 +303,27 @@ async fn matrix(server: &mut impl Server, database: &str) -> Vec<String> {
             if privilege != "none" {
                 must(server, &format!("grant {privilege} on {object} to {grantee}")).await;
             }
-            match before {
-                "REVOKE" if privilege == "none" => {}
-                "REVOKE" => must(server, &format!("revoke {privilege} on {object} from {grantee}")).await,
-                before => must(server, before).await,
-            }
+            let takes_back = match privilege {
+                "none" => String::new(),
+                _ => format!("revoke {privilege} on {object} from {grantee}"),
+            };
+            must(server, if before == "REVOKE" { &takes_back } else { before }).await;
             must(server, "set session authorization m_actor").await;
             let mut answers = Vec::new();
             for statement in STATEMENTS {
                 must(server, "begin").await;
                 must(server, acting).await;
-                answers.push(server.run(statement).await);
+                answers.push(answer(server, statement, acting, &takes_back).await);
                 must(server, "rollback").await;
+                if statement.starts_with("prepare") {
+                    must(server, "deallocate all").await;
+                }
             }
             let on = object.replace(database, "DATABASE").replace(' ', "_");
             lines.push(format!("{way} {} {on}: {}", privilege.replace(", ", "+"), answers.join(" ")));
             must(server, "reset session authorization").await;
             if object.starts_with("database") {
-                must(server, &format!("revoke {privilege} on {object} from {grantee}")).await;
+                must(server, &takes_back).await;
             }
         }
     }
@@ -349,11 +505,7 @@ fn the_matrix_is_postgres() {
     let address = std::env::var("MERIDIAN_POSTGRES").expect("MERIDIAN_POSTGRES=host:port names a server to compare with");
     let (host, port) = address.split_once(':').expect("MERIDIAN_POSTGRES=host:port");
     let config = format!("host={host} port={port} user=postgres dbname=postgres");
-    let answered = runtime().block_on(async {
-        let (client, connection) = tokio_postgres::connect(&config, tokio_postgres::NoTls).await.expect("a PostgreSQL server");
-        tokio::spawn(connection);
-        matrix(&mut There(client), "postgres").await
-    });
+    let answered = runtime().block_on(async { matrix(&mut There::connect(config).await, "postgres").await });
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(file(), answered.join("\n") + "\n").expect("a writable file");
     }

@@ -4,6 +4,7 @@ use crate::catalog::steps::StepCall;
 use crate::gateway::Gateway;
 use crate::gateway::in_doubt;
 use crate::gateway::txn::Txn;
+use crate::membership::certificates::Certificates;
 use crate::replica::groups::Route;
 use crate::transport::wire::{Changed, Request, Response, Slice, Standing};
 use meridian_base::version::ClusterVersion;
@@ -351,6 +352,17 @@ impl Environment for Env {
 
     fn knows_escrow(&self) -> bool {
         self.0.shared.catalog.cluster_version() >= ClusterVersion::ESCROW
+    }
+
+    fn reload(&self) {
+        let shared = self.0.shared.clone();
+        let reload = async move {
+            match shared.certificates.as_ref().map_or(Ok(()), Certificates::reload) {
+                Ok(()) => tracing::info!("event=certificates_reloaded"),
+                Err(e) => tracing::error!("the certificates were not reloaded: {e}"),
+            }
+        };
+        self.0.shared.runtime.spawn_io("reload", Box::pin(reload));
     }
 
     fn metrics(&self) -> Vec<(String, u64)> {

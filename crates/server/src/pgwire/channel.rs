@@ -4,12 +4,14 @@
 use super::frontend::violation;
 use meridian_base::{Error, Result};
 use meridian_pki::tls::{self, Configs, SQL_PROTOCOL, Tls};
+use meridian_sql::env::Encryption;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ProtocolVersion;
 use tokio_rustls::server::TlsStream;
 
 /// The first byte of a TLS handshake.
@@ -60,8 +62,8 @@ pub enum Channel<S> {
     Plain(Prefixed<S>),
     Tls {
         stream: Box<TlsStream<Prefixed<S>>>,
-        /// Of the certificate that the client has shown.
-        role: Option<String>,
+        /// The client's role is that of the certificate that it has shown.
+        encryption: Encryption,
         /// What its handshake used.
         configs: Arc<Configs>,
     },
@@ -124,6 +126,42 @@ async fn handshake<S: AsyncRead + AsyncWrite + Unpin + Send>(
     if is_direct && session.alpn_protocol() != Some(SQL_PROTOCOL) {
         return Err(violation("received direct SSL connection request without ALPN protocol negotiation extension"));
     }
-    let role = tls.client(session.peer_certificates()).map_err(|e| Error::sql("28000", e.to_string()))?;
-    Ok(Channel::Tls { stream: Box::new(stream), role, configs })
+    let client = tls.client(session.peer_certificates()).map_err(|e| Error::sql("28000", e.to_string()))?;
+    let version = match session.protocol_version() {
+        Some(ProtocolVersion::TLSv1_3) => "TLSv1.3",
+        _ => "TLSv1.2",
+    };
+    let suite = session.negotiated_cipher_suite().map(|suite| suite.suite().as_str().unwrap_or_default()).unwrap_or_default();
+    let bits = if suite.contains("AES_128") { 128 } else { 256 };
+    let encryption = Encryption { version: version.to_string(), cipher: cipher_name(suite), bits, client };
+    Ok(Channel::Tls { stream: Box::new(stream), encryption, configs })
+}
+
+/// OpenSSL's name of a cipher suite, which is what PostgreSQL shows.
+fn cipher_name(suite: &str) -> String {
+    match suite.strip_prefix("TLS13_") {
+        Some(rest) => format!("TLS_{rest}"),
+        None => {
+            let name = suite.trim_start_matches("TLS_").replace("_WITH_", "-").replace("AES_", "AES").replace('_', "-");
+            name.replace("POLY1305-SHA256", "POLY1305")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cipher_name;
+
+    #[test]
+    fn ciphers_are_called_as_openssl_does() {
+        for (suite, name) in [
+            ("TLS13_AES_256_GCM_SHA384", "TLS_AES_256_GCM_SHA384"),
+            ("TLS13_CHACHA20_POLY1305_SHA256", "TLS_CHACHA20_POLY1305_SHA256"),
+            ("TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "ECDHE-ECDSA-AES256-GCM-SHA384"),
+            ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "ECDHE-RSA-AES128-GCM-SHA256"),
+            ("TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", "ECDHE-RSA-CHACHA20-POLY1305"),
+        ] {
+            assert_eq!(cipher_name(suite), name);
+        }
+    }
 }

@@ -3,6 +3,7 @@
 
 use meridian_pki::tls::Tls;
 use meridian_sql::catalog::hba::Way;
+use meridian_sql::env::Encryption;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -40,8 +41,8 @@ pub struct Client {
     /// For the log.
     pub peer: String,
     pub way: Way,
-    /// The role of its certificate.
-    pub certificate: Option<String>,
+    /// What its connection is protected with; the role of its certificate.
+    pub encryption: Option<Encryption>,
     /// What SCRAM binds to.
     pub end_point: Option<Vec<u8>>,
     /// Its user of the operating system, and the number.
@@ -53,13 +54,17 @@ impl Client {
     pub fn of(peer: &str, is_tls: bool) -> Client {
         let address = peer.parse::<SocketAddr>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |a| a.ip());
         let way = Way::Host { address, is_tls };
-        Client { peer: peer.to_string(), way, certificate: None, end_point: None, system_user: None }
+        Client { peer: peer.to_string(), way, encryption: None, end_point: None, system_user: None }
     }
     /// A client by a Unix socket.
     pub fn local(uid: u32) -> Client {
         let name = user_name(uid).unwrap_or_else(|| uid.to_string());
         let peer = format!("[local] uid {uid}");
-        Client { peer, way: Way::Local, certificate: None, end_point: None, system_user: Some((name, uid)) }
+        Client { peer, way: Way::Local, encryption: None, end_point: None, system_user: Some((name, uid)) }
+    }
+    /// The role of its certificate.
+    pub fn certificate(&self) -> Option<&str> {
+        self.encryption.as_ref()?.client.as_deref()
     }
     /// As PostgreSQL's messages tell it.
     pub fn described(&self, user: &str, database: &str) -> String {

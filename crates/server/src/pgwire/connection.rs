@@ -26,11 +26,11 @@ pub async fn run<S: AsyncRead + AsyncWrite + Unpin + Send>(server: &PgServer, st
     };
     match startup.within(Box::pin(channel::open(stream, &tls))).await {
         Some(Ok(Channel::Plain(stream))) => Box::pin(serve(server, Wire::new(stream), &client, startup)).await,
-        Some(Ok(Channel::Tls { stream, role, configs })) => {
+        Some(Ok(Channel::Tls { stream, encryption, configs })) => {
             if let Way::Host { is_tls, .. } = &mut client.way {
                 *is_tls = true;
             }
-            client.certificate = role;
+            client.encryption = Some(encryption);
             client.end_point.clone_from(&configs.end_point);
             Box::pin(serve(server, Wire::new(*stream), &client, startup)).await;
         }
@@ -87,7 +87,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send>(
     if server.phase() != Phase::Serving {
         return refuse(&mut wire, peer, &Error::sql("57P03", "the database system is shutting down")).await;
     }
-    let (session, key) = match startup::open(&mut wire, server, request, seat.id()).await {
+    let (session, key) = match startup::open(&mut wire, server, request, client, seat.id()).await {
         Ok(opened) => opened,
         Err(error) => return refuse(&mut wire, peer, &error).await,
     };

@@ -1,4 +1,4 @@
-//! How a client proves who it is: by the cluster's rules of login ([`hba`]).
+//! How a client proves who it is: by the cluster's rules of login ([`meridian_sql::catalog::hba`]).
 //!
 //! An unknown user and a wrong password are the same to a client: the same messages, the same work,
 //! the same pause before the answer. Why a login failed is one line in the log. Logins, and failed
@@ -15,7 +15,7 @@ use meridian_base::{Error, Result};
 use meridian_pki::bugs::PlantedBugs;
 use meridian_pki::scram::Verifier;
 use meridian_pki::secret::Secret;
-use meridian_sql::catalog::hba::{self, Maps, Method, Rule, Rules};
+use meridian_sql::catalog::hba::{Maps, Method, Rule, Rules};
 use meridian_sql::catalog::{Catalog, Role, roles};
 use meridian_sql::session::SessionFactory;
 use pgwire::messages::startup::Authentication;
@@ -92,7 +92,7 @@ async fn prove<S: AsyncRead + AsyncWrite + Unpin + Send>(
             Err(Error::sql("28000", format!("pg_hba.conf rejects connection for {}", client.described(user, database))))
         }
         Method::Cert => {
-            let name = client.certificate.as_deref().ok_or_else(no_certificate)?;
+            let name = client.certificate().ok_or_else(no_certificate)?;
             match maps.allow(rule.map.as_deref(), name, user) {
                 true => Ok("cert"),
                 false => Err(Error::sql("28000", format!("certificate authentication failed for user \"{user}\""))),
@@ -109,10 +109,7 @@ async fn prove<S: AsyncRead + AsyncWrite + Unpin + Send>(
 /// The rules that hold. They were read when they were set; one that a later program has written and
 /// this one cannot read lets nobody in.
 fn rules_of(catalog: &Catalog) -> (Rules, Maps) {
-    let stored = catalog.login_rules();
-    let text = stored.map(|r| r.hba.as_str()).filter(|text| !text.trim().is_empty()).unwrap_or(hba::BUILT_IN);
-    let maps = stored.map(|r| r.ident.as_str()).unwrap_or_default();
-    let read = Rules::parse(text).and_then(|rules| Ok((rules, Maps::parse(maps)?)));
+    let read = Rules::parse(catalog.hba_rules()).and_then(|rules| Ok((rules, Maps::parse(catalog.ident_maps())?)));
     read.unwrap_or_else(|e| {
         tracing::error!("the rules of login cannot be read: {e}");
         Default::default()
@@ -123,7 +120,7 @@ fn no_certificate() -> Error {
     Error::sql("28000", "connection requires a valid client certificate")
 }
 fn check_certificate(rule: &Rule, client: &Client, user: &str) -> Result<()> {
-    match (rule.client_cert, &client.certificate) {
+    match (rule.client_cert, client.certificate()) {
         (Some(_), None) => Err(no_certificate()),
         (Some(true), Some(name)) if name != user => {
             Err(Error::sql("28000", format!("certificate authentication failed for user \"{user}\"")))

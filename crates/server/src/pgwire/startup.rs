@@ -1,5 +1,6 @@
 //! From the first byte to the first `ReadyForQuery` (manual, 55.2.1).
 
+use super::clients::Client;
 use super::frontend::{self, First};
 use super::server::PgServer;
 use super::wire::Wire;
@@ -112,9 +113,10 @@ pub async fn open<S: AsyncRead + AsyncWrite + Unpin + Send>(
     wire: &mut Wire<S>,
     server: &PgServer,
     begun: Begun,
+    client: &Client,
     id: SessionId,
 ) -> Result<(Box<dyn ClientSession>, Bytes)> {
-    let (options, minor) = (SessionOptions { id, ..begun.options }, begun.minor);
+    let (options, minor) = (SessionOptions { id, encryption: client.encryption.clone(), ..begun.options }, begun.minor);
     let session = server.sessions().open(options, server.shared().clone()).await?;
     wire.put(&Authentication::Ok);
     for (name, value) in session.reported_settings() {

@@ -26,7 +26,7 @@ pub async fn session(node: &TestNode, shared: &Arc<Shared>, id: u64) -> Box<dyn 
         user: "root".into(),
         database: "defaultdb".into(),
         application_name: "test".into(),
-        settings: Vec::new(),
+        ..SessionOptions::default()
     };
     node.sessions().open(options, shared.clone()).await.expect("the database exists")
 }

@@ -36,6 +36,19 @@ pub enum Method {
     Peer,
 }
 
+impl Method {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Trust => "trust",
+            Method::Reject => "reject",
+            Method::Scram => "scram-sha-256",
+            Method::Cert => "cert",
+            Method::Peer => "peer",
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Local,
@@ -143,19 +156,7 @@ fn rule(line: usize, fields: &[String]) -> Result<Rule> {
     if kind != Kind::Local {
         let address = next("address")?;
         if address != "all" {
-            let (address, bits) = match address.split_once('/') {
-                Some((address, bits)) => (address, bits.parse::<u8>().ok()),
-                None => {
-                    let mask = next("mask")?;
-                    (address.as_str(), mask.parse::<IpAddr>().ok().and_then(mask_bits))
-                }
-            };
-            let parsed = address.parse::<IpAddr>().ok().zip(bits);
-            let most = |ip: &IpAddr| if ip.is_ipv4() { 32 } else { 128 };
-            network = parsed.filter(|(ip, bits)| *bits <= most(ip));
-            if network.is_none() {
-                return Err(bad(line, format!("\"{address}\" is no network: names of hosts are not supported")));
-            }
+            network = Some(network_of(line, address, || next("mask"))?);
         }
     }
     let method = match next("method")?.as_str() {
@@ -178,6 +179,34 @@ fn rule(line: usize, fields: &[String]) -> Result<Rule> {
         }
     }
     Ok(Rule { line, kind, databases, users, network, method, map, client_cert })
+}
+
+/// `address/bits`, or an address that a mask follows.
+fn network_of<'f>(line: usize, text: &str, mask: impl FnOnce() -> Result<&'f String>) -> Result<(IpAddr, u8)> {
+    if let Some((address, bits)) = text.split_once('/') {
+        let Ok(ip) = address.parse::<IpAddr>() else {
+            return Err(bad(line, format!("specifying both host name and CIDR mask is invalid: \"{text}\"")));
+        };
+        let bits = bits.parse::<u8>().ok().filter(|bits| *bits <= width(ip));
+        return bits.map(|bits| (ip, bits)).ok_or_else(|| bad(line, format!("invalid CIDR mask in address \"{text}\"")));
+    }
+    let Ok(ip) = text.parse::<IpAddr>() else {
+        return Err(bad(line, format!("\"{text}\" is no network: names of hosts are not supported")));
+    };
+    let mask = mask()?;
+    match mask.parse::<IpAddr>() {
+        Err(_) => Err(bad(line, format!("invalid IP mask \"{mask}\""))),
+        Ok(parsed) if parsed.is_ipv4() != ip.is_ipv4() => Err(bad(line, "IP address and mask do not match")),
+        Ok(parsed) => match mask_bits(parsed) {
+            Some(bits) => Ok((ip, bits)),
+            None => Err(bad(line, format!("invalid IP mask \"{mask}\": its bits are not the first ones"))),
+        },
+    }
+}
+
+/// How many bits an address has.
+fn width(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
 }
 
 /// How many bits of a mask are set, if they are its first ones.
@@ -204,6 +233,54 @@ fn is_within(address: IpAddr, (network, bits): (IpAddr, u8)) -> bool {
 }
 
 impl Rule {
+    /// Whom it lets in without any proof, if that is anybody beyond this machine.
+    pub fn trusted_strangers(&self) -> Option<String> {
+        if self.kind == Kind::Local || self.method != Method::Trust || self.client_cert.is_some() {
+            return None;
+        }
+        match self.network {
+            None => Some("everywhere".to_string()),
+            Some((IpAddr::V4(ip), bits)) if ip.is_loopback() && bits >= 8 => None,
+            Some((IpAddr::V6(ip), 128)) if ip.is_loopback() => None,
+            Some((address, bits)) => Some(format!("{address}/{bits}")),
+        }
+    }
+    /// The connection type, as it is written.
+    pub fn kind(&self) -> &'static str {
+        match self.kind {
+            Kind::Local => "local",
+            Kind::Host => "host",
+            Kind::HostSsl => "hostssl",
+            Kind::HostNoSsl => "hostnossl",
+        }
+    }
+    pub fn databases(&self) -> impl Iterator<Item = &str> {
+        self.databases.iter().map(|name| name.trim_start_matches('"'))
+    }
+    pub fn users(&self) -> impl Iterator<Item = &str> {
+        self.users.iter().map(|name| name.trim_start_matches('"'))
+    }
+    /// The address and the mask; `all` has no mask.
+    pub fn address(&self) -> Option<(String, Option<String>)> {
+        let mask = |address: IpAddr, bits: u8| match address {
+            IpAddr::V4(_) => IpAddr::V4(u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0).into()),
+            IpAddr::V6(_) => IpAddr::V6(u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0).into()),
+        };
+        match (self.kind, self.network) {
+            (Kind::Local, _) => None,
+            (_, None) => Some(("all".to_string(), None)),
+            (_, Some((address, bits))) => Some((address.to_string(), Some(mask(address, bits).to_string()))),
+        }
+    }
+    /// What stands behind the method.
+    pub fn options(&self) -> Vec<String> {
+        let map = self.map.as_ref().map(|map| format!("map={map}"));
+        let certificate = self.client_cert.map(|of_role| match of_role {
+            true => "clientcert=verify-full".to_string(),
+            false => "clientcert=verify-ca".to_string(),
+        });
+        map.into_iter().chain(certificate).collect()
+    }
     fn is_for(&self, catalog: &Catalog, way: &Way, database: &str, user: &str) -> bool {
         let comes = match (self.kind, way) {
             (Kind::Local, Way::Local) => true,
@@ -237,7 +314,18 @@ impl Rule {
 
 /// User maps: whom the system's users and certificates may be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Maps(Vec<(String, String, String)>);
+pub struct Maps(Vec<Map>);
+
+/// A line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Map {
+    /// Its number in the text, from 1 on.
+    pub line: usize,
+    pub name: String,
+    /// The user of the system, or of the certificate.
+    pub system: String,
+    pub role: String,
+}
 
 impl Maps {
     /// Reads a text, or says what is wrong with it.
@@ -251,21 +339,26 @@ impl Maps {
                 [_, system, _] if system.starts_with('/') => {
                     return Err(bad(at + 1, "regular expressions in user maps are not supported"));
                 }
-                [map, system, role] => maps.push((unquoted(map), unquoted(system), unquoted(role))),
+                [name, system, role] => {
+                    maps.push(Map { line: at + 1, name: unquoted(name), system: unquoted(system), role: unquoted(role) })
+                }
                 _ => return Err(bad(at + 1, "a user map has three fields")),
             }
         }
         Ok(Maps(maps))
     }
+    pub fn each(&self) -> impl Iterator<Item = &Map> {
+        self.0.iter()
+    }
     /// Whether there is a map of a name.
     pub fn has(&self, map: &str) -> bool {
-        self.0.iter().any(|(m, ..)| m == map)
+        self.0.iter().any(|m| m.name == map)
     }
     /// Whether somebody may be a role. Without a map: under the same name.
     pub fn allow(&self, map: Option<&str>, system: &str, role: &str) -> bool {
         match map {
             None => system == role,
-            Some(map) => self.0.iter().any(|(m, s, r)| m == map && s == system && r == role),
+            Some(map) => self.0.iter().any(|m| m.name == map && m.system == system && m.role == role),
         }
     }
 }
@@ -315,6 +408,39 @@ mod tests {
             assert_eq!(Rules::parse(text).unwrap_err().sqlstate(), "F0000", "{text}");
         }
         assert!(Rules::parse(BUILT_IN).is_ok());
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_network_is_said() {
+        for (network, what) in [
+            ("10.0.0.0/99", "invalid CIDR mask in address \"10.0.0.0/99\""),
+            ("10.0.0.0/", "invalid CIDR mask in address \"10.0.0.0/\""),
+            ("::1/129", "invalid CIDR mask in address \"::1/129\""),
+            ("example.org/8", "specifying both host name and CIDR mask is invalid: \"example.org/8\""),
+            ("10.0.0.0 255.0.0", "invalid IP mask \"255.0.0\""),
+            ("10.0.0.0 ffff::", "IP address and mask do not match"),
+            ("10.0.0.0 255.0.255.0", "invalid IP mask \"255.0.255.0\": its bits are not the first ones"),
+            ("example.org", "\"example.org\" is no network: names of hosts are not supported"),
+        ] {
+            let e = Rules::parse(&format!("host all all {network} trust")).unwrap_err();
+            assert_eq!(e.message(), format!("line 1 of the rules of login: {what}"));
+        }
+    }
+
+    #[test]
+    fn rules_that_ask_strangers_nothing_are_told_apart() {
+        for (text, trusted) in [
+            ("host all all all trust", Some("everywhere")),
+            ("hostssl all all 0.0.0.0/0 trust", Some("0.0.0.0/0")),
+            ("hostnossl all all ::1/64 trust", Some("::1/64")),
+            ("hostssl all all all trust clientcert=verify-ca", None),
+            ("host all all 127.0.0.1/32 trust", None),
+            ("host all all ::1/128 trust", None),
+            ("host all all all scram-sha-256", None),
+            ("local all all trust", None),
+        ] {
+            assert_eq!(Rules::parse(text).unwrap().0[0].trusted_strangers().as_deref(), trusted, "{text}");
+        }
     }
 
     #[test]

@@ -26,6 +26,9 @@ impl Privileges {
     pub const CREATE: Privileges = Privileges(1 << 9);
     pub const TEMPORARY: Privileges = Privileges(1 << 10);
     pub const CONNECT: Privileges = Privileges(1 << 11);
+    /// What there is on columns.
+    pub const OF_COLUMNS: Privileges =
+        Privileges::SELECT.with(Privileges::INSERT).with(Privileges::UPDATE).with(Privileges::REFERENCES);
 
     pub const fn with(self, other: Privileges) -> Privileges {
         Privileges(self.0 | other.0)
@@ -119,6 +122,10 @@ impl ObjectKind {
             ObjectKind::Schema => P::USAGE.with(P::CREATE),
             ObjectKind::Database => P::CREATE.with(P::TEMPORARY).with(P::CONNECT),
         }
+    }
+    /// Whether it has columns.
+    pub fn has_columns(self) -> bool {
+        matches!(self, ObjectKind::Table | ObjectKind::View)
     }
     /// What PUBLIC has of a new one.
     fn of_public(self) -> Privileges {

@@ -81,6 +81,12 @@ pub struct Role {
     /// The roles that it is a member of.
     #[serde(with = "envelope::each")]
     pub member_of: Vec<Membership>,
+    /// `REPLICATION`: kept, and asked by nothing, as there is no replication protocol.
+    #[serde(default)]
+    pub may_replicate: bool,
+    /// `BYPASSRLS`: kept, and asked by nothing, as there is no row-level security.
+    #[serde(default)]
+    pub bypasses_row_security: bool,
 }
 
 /// Without its verifier.
@@ -113,12 +119,22 @@ impl Role {
             password: None,
             comment: None,
             member_of: Vec::new(),
+            may_replicate: false,
+            bypasses_row_security: false,
         }
     }
     /// The superuser of a new cluster.
     pub fn root() -> Role {
         let root = Role::new(ROOT_ID, super::bootstrap::ROOT_ROLE);
-        Role { is_superuser: true, creates_roles: true, creates_databases: true, can_login: true, ..root }
+        Role {
+            is_superuser: true,
+            creates_roles: true,
+            creates_databases: true,
+            can_login: true,
+            may_replicate: true,
+            bypasses_row_security: true,
+            ..root
+        }
     }
     /// Its oid.
     pub fn oid(&self) -> u32 {

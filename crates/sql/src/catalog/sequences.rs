@@ -6,8 +6,12 @@
 
 use super::Catalog;
 use super::lookup::SequenceRef;
+use crate::types::Type;
 use async_trait::async_trait;
 use meridian_base::{DescriptorId, Result};
+
+/// The columns of a sequence as a relation.
+pub const COLUMNS: [(&str, Type); 3] = [("last_value", Type::Int8), ("log_cnt", Type::Int8), ("is_called", Type::Bool)];
 
 /// What `nextval`, `currval`, `lastval` and `setval` are evaluated with. One per session.
 #[async_trait]
@@ -17,5 +21,9 @@ pub trait Sequences: Send + Sync {
     async fn setval(&self, sequence: &SequenceRef, catalog: &Catalog, value: i64, is_called: bool) -> Result<i64>;
     /// 55000 if `nextval` was not called in this session.
     fn currval(&self, sequence: DescriptorId) -> Result<i64>;
-    fn lastval(&self) -> Result<i64>;
+    /// The sequence, and its value.
+    fn lastval(&self) -> Result<(DescriptorId, i64)>;
+    /// The last number and whether it was drawn; if not, it is the next one. What other nodes have
+    /// reserved counts as drawn, as PostgreSQL counts what its sessions cache.
+    async fn state(&self, sequence: &SequenceRef, catalog: &Catalog) -> Result<(i64, bool)>;
 }

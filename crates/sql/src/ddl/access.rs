@@ -144,7 +144,13 @@ impl Deriver<'_> {
     /// Changes the rules of login, when they can be read as a whole.
     pub(super) fn alter_system(&mut self, name: &str, value: Option<&str>) -> Result<()> {
         if !self.who.is_superuser {
-            return Err(Error::sql("42501", format!("permission denied to set parameter \"{name}\"")));
+            return Err(Error::sql(
+                "42501",
+                match name {
+                    "all" => "permission denied to perform ALTER SYSTEM RESET ALL".to_string(),
+                    name => format!("permission denied to set parameter \"{name}\""),
+                },
+            ));
         }
         let text = value.unwrap_or_default();
         let mut rules = self.catalog.login_rules().cloned().unwrap_or_default();
@@ -157,12 +163,18 @@ impl Deriver<'_> {
                     let message = format!("line {} of the rules of login: there is no user map \"{map}\"", rule.line);
                     return Err(Error::sql("F0000", message).hint("Set ident_maps first."));
                 }
+                for rule in &parsed.0 {
+                    if let Some(from) = rule.trusted_strangers() {
+                        self.warning("01000", trusts_strangers(rule.line, &from));
+                    }
+                }
                 rules.hba = text.to_string();
             }
-            _ => {
+            "ident_maps" => {
                 hba::Maps::parse(text)?;
                 rules.ident = text.to_string();
             }
+            name => return Err(Error::unsupported(format!("ALTER SYSTEM of the parameter \"{name}\" is not supported"))),
         }
         self.put(Descriptor::LoginRules(rules));
         Ok(())
@@ -181,4 +193,11 @@ impl Deriver<'_> {
             }
         }
     }
+}
+
+/// What a rule of login means that asks strangers nothing.
+pub(crate) fn trusts_strangers(line: usize, from: &str) -> String {
+    format!(
+        "line {line} of the rules of login trusts clients from {from}: whoever reaches a node from there is any user of that line"
+    )
 }

@@ -228,8 +228,8 @@ impl Deriver<'_> {
                 .hint("Create a new table with another primary key and copy the rows."));
         }
         super::locality::refuse_region_column(&table, ordinal, "drop")?;
-        for (view, view_name) in views {
-            self.notice("00000", format!("drop cascades to view {view_name}"));
+        for (view, _) in views {
+            self.cascades_to(view);
             self.drop_view_by_id(view, true)?;
         }
         // Constraints and indexes over the column vanish with it, as in PostgreSQL.

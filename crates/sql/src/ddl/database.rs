@@ -93,11 +93,11 @@ impl Deriver<'_> {
             self.notice("00000", format!("{message}, skipping"));
             return Ok(());
         };
+        let id = database.id;
+        self.must_own(id)?;
         if name == self.names().database {
             return Err(Error::sql("55006", "cannot drop the currently open database"));
         }
-        let id = database.id;
-        self.must_own(id)?;
         let schemas: Vec<DescriptorId> = self.catalog.schemas(id).map(|s| s.id).collect();
         for schema in schemas {
             self.drop_schema_contents(schema)?;
@@ -205,7 +205,21 @@ impl Deriver<'_> {
                 .detail(contents.join("\n"))
                 .hint("Use DROP ... CASCADE to drop the dependent objects too."));
         }
+        // One notice for all of them, as in PostgreSQL.
+        let dropped = |d: &Descriptor| match d {
+            Descriptor::Sequence(s) => s.owned_by.is_none(),
+            _ => true,
+        };
+        let contents = self.catalog.descriptors.values().filter(|d| d.parent() == schema && dropped(d));
+        let contents: Vec<String> = contents.map(|d| self.described(d)).collect();
+        let told = self.notices.len();
         self.drop_schema_contents(schema)?;
+        self.notices.truncate(told);
+        match &contents[..] {
+            [] => {}
+            [one] => self.notice("00000", format!("drop cascades to {one}")),
+            many => self.notice("00000", format!("drop cascades to {} other objects", many.len())),
+        }
         self.delete(schema);
         Ok(())
     }

@@ -17,14 +17,20 @@ impl Deriver<'_> {
         let name = Name::from_ast(name)?;
         let found = self.catalog.find_relation(self.names(), &name)?;
         if found.is_none() {
+            let mut has_schema = true;
             if let Some(schema) = &name.schema
                 && !system::is_system_schema(schema)
                 && let Err(e) = self.catalog.schema(self.names(), schema)
-                && !if_exists
             {
-                return Err(e);
+                if !if_exists {
+                    return Err(e);
+                }
+                has_schema = false;
             }
-            let message = format!("{kind} \"{name}\" does not exist");
+            let message = match &name.schema {
+                Some(schema) if !has_schema => format!("schema \"{schema}\" does not exist"),
+                _ => format!("{kind} \"{name}\" does not exist"),
+            };
             if !if_exists {
                 // To PostgreSQL an index is no relation when it is dropped.
                 let code = if kind == "index" { "42704" } else { "42P01" };
@@ -33,6 +39,11 @@ impl Deriver<'_> {
             self.notice("00000", format!("{message}, skipping"));
         }
         Ok(found)
+    }
+    /// A relation is dropped with what it depends on.
+    pub(super) fn cascades_to(&mut self, relation: DescriptorId) {
+        let dropped = self.catalog.descriptors.get(&relation).map(|d| self.described(d)).unwrap_or_default();
+        self.notice("00000", format!("drop cascades to {dropped}"));
     }
     /// The table of an ALTER TABLE; PostgreSQL calls it a relation there.
     pub(super) fn table_if_exists(&mut self, name: &ObjectName, if_exists: bool) -> Result<Option<TableRef>> {
@@ -69,9 +80,9 @@ impl Deriver<'_> {
             dependents.extend(views.iter().map(|(_, view)| format!("view {view} depends on table {}", table.name)));
             refuse_dependents(&format!("table {}", table.name), dependents)?;
         }
-        for (view, name) in views {
+        for (view, _) in views {
             if self.catalog.descriptors.contains_key(&view) {
-                self.notice("00000", format!("drop cascades to view {name}"));
+                self.cascades_to(view);
                 self.drop_view_by_id(view, true)?;
             }
         }
@@ -93,7 +104,8 @@ impl Deriver<'_> {
         let mut child = self.table_by_id(child)?;
         if let Some(at) = child.foreign_keys.iter().position(|f| f.id == constraint) {
             let fk = child.foreign_keys.remove(at);
-            self.notice("00000", format!("drop cascades to constraint {} on table {}", fk.name, child.name));
+            let table = self.catalog.descriptors.get(&child.id).map(|d| self.described(d)).unwrap_or_default();
+            self.notice("00000", format!("drop cascades to constraint {} on {table}", fk.name));
             self.put(child);
         }
         Ok(())
@@ -146,8 +158,8 @@ impl Deriver<'_> {
                 over.iter().map(|(_, v)| format!("view {v} depends on view {name}")).collect(),
             )?;
         }
-        for (view, name) in over {
-            self.notice("00000", format!("drop cascades to view {name}"));
+        for (view, _) in over {
+            self.cascades_to(view);
             self.drop_view_by_id(view, true)?;
         }
         self.delete(id);

@@ -140,6 +140,12 @@ impl Deriver<'_> {
         for check in &table.checks {
             let by_another = |job: &Job| matches!(job, Job::Split { checks, .. } if checks.contains(&check.id));
             let is_its = uses_column(table, &check.expression, ordinal)?;
+            let is_of_block = |job: &Job| matches!(job, Job::ValidateCheck { check: of, .. } if *of == check.id);
+            if is_its && self.context.jobs.iter().any(is_of_block) {
+                let what = format!("cannot rest on constraint \"{}\", which the same transaction adds", check.name);
+                return Err(unsupported(table, ordinal, &what)
+                    .hint("Commit the constraint before SET ESCROW, or add it in the same ALTER TABLE."));
+            }
             if is_its && (takes_over(&mut self.jobs, check) || self.jobs.iter().any(by_another)) {
                 validated.push(check.id);
             }

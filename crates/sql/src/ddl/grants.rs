@@ -115,7 +115,11 @@ impl Deriver<'_> {
         let mut grants = access.grants(kind);
         let owner = access.owner();
         let (grantor, may) = self.grantor(access, &grants, wanted);
-        if may.is_empty() && self.catalog.held(&self.who, kind, access).is_empty() {
+        let held = self.catalog.held(&self.who, kind, access);
+        let is_stranger = |of: Privileges| may.and(of).is_empty() && held.and(of).is_empty();
+        // PostgreSQL takes privileges from the columns as well, and asks for each.
+        let takes_from_columns = said.revokes && kind.has_columns() && !wanted.and(Privileges::OF_COLUMNS).is_empty();
+        if is_stranger(kind.all()) || (takes_from_columns && is_stranger(Privileges::OF_COLUMNS)) {
             return Err(denied(kind.name(), &name));
         }
         if !is_all && may != wanted {

@@ -41,6 +41,7 @@ use sqlparser::ast::{self, ObjectName, ObjectType};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+pub(crate) use access::trusts_strangers;
 pub(crate) use constraint::{constraint_exists, replace_primary};
 pub(crate) use regions::with_groups;
 

@@ -86,6 +86,12 @@ impl Deriver<'_> {
         if options.superuser == Some(true) {
             self.must_be_superuser("must be superuser to create superusers")?;
         }
+        if options.replication == Some(true) {
+            self.must_be_superuser("must be superuser to create replication users")?;
+        }
+        if options.bypass_rls == Some(true) {
+            self.must_be_superuser("must be superuser to create bypassrls users")?;
+        }
         if !self.creates_roles() {
             return Err(Error::sql("42501", "permission denied to create role"));
         }
@@ -123,6 +129,8 @@ impl Deriver<'_> {
         set(&mut role.creates_roles, o.create_role);
         set(&mut role.inherits, o.inherit);
         set(&mut role.can_login, o.login);
+        set(&mut role.may_replicate, o.replication);
+        set(&mut role.bypasses_row_security, o.bypass_rls);
         role.connection_limit = o.connection_limit.unwrap_or(role.connection_limit);
         if let Some(until) = &o.valid_until {
             role.valid_until = match Datum::from_text(until, &Type::Timestamptz, self.context.eval)? {
@@ -163,6 +171,10 @@ impl Deriver<'_> {
         }
         if role.is_superuser || o.superuser.is_some() {
             self.must_be_superuser("must be superuser to alter superuser roles or change superuser attribute")?;
+        } else if role.may_replicate || o.replication.is_some() {
+            self.must_be_superuser("must be superuser to alter replication roles or change replication attribute")?;
+        } else if o.bypass_rls.is_some() {
+            self.must_be_superuser("must be superuser to change bypassrls attribute")?;
         } else if !self.creates_roles() {
             let only_password = RoleOptions { password: None, ..o.clone() } == RoleOptions::default() && o.password.is_some();
             if !only_password || id != self.who.role {
@@ -283,7 +295,7 @@ impl Deriver<'_> {
         }
     }
     /// What messages call an object: with its schema where the path does not lead there.
-    fn described(&self, d: &Descriptor) -> String {
+    pub(super) fn described(&self, d: &Descriptor) -> String {
         use crate::catalog::system::quote;
         let (kind, name) = (super::database::kind(d), d.name().unwrap_or_default());
         let schema = self.catalog.schema_by_id(d.parent()).map(|s| s.name.as_str());
@@ -394,9 +406,14 @@ impl Deriver<'_> {
         for role in from {
             self.refuse_pinned(role)?;
             for object in self.objects_here() {
-                if self.is_owned_by(object, role) {
-                    self.set_owner(object, to);
+                if !self.is_owned_by(object, role) {
+                    continue;
                 }
+                // As in PostgreSQL, who gives a schema away is asked whether it could make one.
+                if let Some(Descriptor::Schema(schema)) = self.catalog.descriptors.get(&object).map(|d| &**d) {
+                    self.may_create_schema(schema.database)?;
+                }
+                self.set_owner(object, to);
             }
         }
         Ok(())

@@ -81,6 +81,7 @@ impl Deriver<'_> {
             overriding: None,
             row_locks: Default::default(),
             ignored: Vec::new(),
+            truncated: Vec::new(),
         };
         let catalog = Arc::new(self.catalog.clone());
         let context = PlanContext { catalog: &catalog, names: self.names(), eval: self.context.eval };

@@ -437,11 +437,7 @@ async fn assign<T: Transaction>(
 }
 
 fn null_value(table: &TablePlan, ordinal: u32, row: &[Datum], ctx: &EvalContext) -> Error {
-    let (column, relation) = (&table.table.columns[ordinal as usize].name, &table.table.name);
-    Error::sql("23502", format!("null value in column \"{column}\" of relation \"{relation}\" violates not-null constraint"))
-        .detail(format!("Failing row contains {}.", table.describe_row(row, ctx)))
-        .table(relation)
-        .column(column)
+    table.null_in(ordinal).detail(format!("Failing row contains {}.", table.describe_row(row, ctx)))
 }
 
 /// Generated columns, `NOT NULL`, `CHECK`.

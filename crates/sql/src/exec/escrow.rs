@@ -250,10 +250,8 @@ fn name(table: &TablePlan, column: &EscrowColumn) -> String {
 
 /// 23514, or 23502 for no number.
 fn checked(table: &TablePlan, column: &EscrowColumn, bounds: Bounds, value: &Datum) -> Result<i128> {
-    let (of, name) = (&table.table, name(table, column));
     let Some(number) = scaled(value, &table.types[column.ordinal as usize])? else {
-        let message = format!("null value in column \"{name}\" of relation \"{}\" violates not-null constraint", of.name);
-        return Err(Error::sql("23502", message).table(&of.name).column(name));
+        return Err(table.null_in(column.ordinal));
     };
     match bounds.contain(number) {
         true => Ok(number),

@@ -190,6 +190,7 @@ impl Tree<'_> {
             }
             Node::Computed { of: Computed::System(table), .. } => self.line(depth, head(&format!("System Table {}", table.name))),
             Node::Computed { of: Computed::Show(_), .. } => self.line(depth, head("Show")),
+            Node::Computed { of: Computed::Sequence(s), .. } => self.line(depth, head(&format!("Sequence {}", s.name))),
             Node::Function { calls, .. } => {
                 let names: Vec<&str> = calls.iter().map(|c| c.0.name).collect();
                 self.line(depth, head(&format!("Function Scan on {}", names.join(", "))));

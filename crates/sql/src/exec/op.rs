@@ -193,7 +193,7 @@ impl Op {
                 Ok(out)
             }
             Node::Computed { of, columns } => {
-                let rows = of.rows(rt.ctx.system).await?;
+                let rows = of.rows(rt.ctx.system, rt.ctx.sequences).await?;
                 Ok(rows.into_iter().map(|r| columns.iter().map(|c| r[*c].clone()).collect()).collect())
             }
             Node::Sort { input, keys, most } => {
@@ -541,7 +541,9 @@ async fn draw<T: Transaction>(
 ) -> Result<i64> {
     let sequences = rt.ctx.sequences;
     if op == SequenceOp::Last {
-        return sequences.lastval();
+        let (sequence, value) = sequences.lastval()?;
+        may_draw(op, sequence, rt)?;
+        return Ok(value);
     }
     let found = target.and_then(|id| rt.ctx.catalog.sequence_by_id(id));
     let sequence = found.ok_or_else(|| Error::sql("42809", "this is not a sequence"))?;

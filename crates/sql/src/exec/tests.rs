@@ -44,8 +44,11 @@ impl crate::catalog::sequences::Sequences for NoSequences {
     fn currval(&self, _: meridian_base::DescriptorId) -> Result<i64> {
         Ok(7)
     }
-    fn lastval(&self) -> Result<i64> {
-        Ok(7)
+    fn lastval(&self) -> Result<(meridian_base::DescriptorId, i64)> {
+        Ok((meridian_base::DescriptorId(7), 7))
+    }
+    async fn state(&self, _: &crate::catalog::lookup::SequenceRef, _: &Catalog) -> Result<(i64, bool)> {
+        Ok((7, true))
     }
 }
 

@@ -100,7 +100,7 @@ impl<'a> Cursor<'a> {
         match self.peek() {
             Some(Token::Word(w)) => {
                 self.at += 1;
-                Ok(if w.quote_style.is_some() { w.value.clone() } else { w.value.to_lowercase() })
+                Ok(super::truncate(if w.quote_style.is_some() { w.value.clone() } else { w.value.to_lowercase() }))
             }
             _ => self.fail(),
         }

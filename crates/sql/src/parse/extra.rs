@@ -89,17 +89,18 @@ fn unsupported(c: &mut Cursor) -> Option<Kind> {
     STATEMENTS.iter().find(|(words, _)| c.sees(words)).map(|(_, name)| Kind::Unsupported(name))
 }
 
-/// `ALTER SYSTEM SET hba_rules = '…'`, `RESET hba_rules`; the same of `ident_maps`.
+/// `ALTER SYSTEM SET hba_rules = '…'`, `RESET hba_rules`; the same of `ident_maps`. Others are
+/// refused when it is known who asks.
 fn alter_system(c: &mut Cursor) -> Result<Kind> {
     let resets = c.take(&["reset"]);
     if !resets && !c.take(&["set"]) {
         return c.fail();
     }
     let name = c.name()?;
-    if !["hba_rules", "ident_maps"].contains(&name.as_str()) {
-        return Ok(Kind::Unsupported("ALTER SYSTEM of this parameter"));
-    }
     let mut value = None;
+    if !["hba_rules", "ident_maps"].contains(&name.as_str()) {
+        return Ok(Kind::AlterSystem { name, value });
+    }
     if !resets {
         if !c.take_token(&Token::Eq) {
             c.expect(&["to"])?;

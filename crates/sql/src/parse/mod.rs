@@ -68,6 +68,7 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
         let end = offsets.of(last.span.end).max(start);
         let place = Place { text: &text[start..end] };
         let tokens = rebased(part, first.span.start);
+        let truncated = tokens.iter().filter_map(ident::truncated).collect();
         let (kind, cut) =
             check_depth(&tokens, &place).and_then(|()| parse_one(tokens, &place)).map_err(|e| match e.get_position() {
                 Some(p) => e.at(p + start as u32),
@@ -81,6 +82,7 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
             overriding: cut.overriding,
             row_locks: cut.row_locks,
             ignored: cut.said.ignored,
+            truncated,
         });
     }
     Ok(statements)
@@ -89,6 +91,11 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
 fn tokens_of(dialect: &PostgreSqlDialect, text: &str) -> Result<Vec<TokenWithSpan>> {
     let failed = |e: TokenizerError| lexical_error(text, &e.message, e.location);
     let tokens = Tokenizer::new(dialect, text).tokenize_with_location().map_err(failed)?;
+    let is_empty_name = |t: &&TokenWithSpan| matches!(&t.token, Token::Word(w) if w.quote_style.is_some() && w.value.is_empty());
+    if let Some(t) = tokens.iter().find(is_empty_name) {
+        let message = "zero-length delimited identifier at or near \"\"\"\"";
+        return Err(Error::sql("42601", message).at(Place { text }.position(t.span.start)));
+    }
     let has_sign = |t: &TokenWithSpan| matches!(&t.token, Token::CustomBinaryOperator(op) if op.ends_with(['+', '-']));
     if !tokens.iter().any(has_sign) {
         return Ok(tokens);
@@ -165,6 +172,7 @@ pub fn parse_one_statement(text: &str) -> Result<Statement> {
             overriding: None,
             row_locks: RowLocks::default(),
             ignored: Vec::new(),
+            truncated: Vec::new(),
         }),
         1 => Ok(all.remove(0)),
         _ => Err(Error::sql("42601", "cannot insert multiple commands into a prepared statement")),

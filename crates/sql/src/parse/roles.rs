@@ -61,6 +61,8 @@ pub struct RoleOptions {
     pub create_role: Option<bool>,
     pub inherit: Option<bool>,
     pub login: Option<bool>,
+    pub replication: Option<bool>,
+    pub bypass_rls: Option<bool>,
     pub connection_limit: Option<i32>,
     pub valid_until: Option<String>,
     pub password: Option<Password>,
@@ -253,13 +255,10 @@ fn options(c: &mut Cursor, is_new: bool) -> Result<RoleOptions> {
             _ if c.take(&["noinherit"]) => once(&mut o.inherit, false)?,
             _ if c.take(&["login"]) => once(&mut o.login, true)?,
             _ if c.take(&["nologin"]) => once(&mut o.login, false)?,
-            _ if c.take(&["noreplication"]) || c.take(&["nobypassrls"]) => {}
-            _ if c.take(&["replication"]) => {
-                return Err(Error::unsupported("REPLICATION is not supported: there is no replication protocol"));
-            }
-            _ if c.take(&["bypassrls"]) => {
-                return Err(Error::unsupported("BYPASSRLS is not supported yet: there is no row-level security"));
-            }
+            _ if c.take(&["replication"]) => once(&mut o.replication, true)?,
+            _ if c.take(&["noreplication"]) => once(&mut o.replication, false)?,
+            _ if c.take(&["bypassrls"]) => once(&mut o.bypass_rls, true)?,
+            _ if c.take(&["nobypassrls"]) => once(&mut o.bypass_rls, false)?,
             _ if c.take(&["connection", "limit"]) => {
                 let limit = c.integer()?;
                 match i32::try_from(limit).ok().filter(|l| *l >= -1) {

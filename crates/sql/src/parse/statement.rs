@@ -20,6 +20,8 @@ pub struct Statement {
     pub row_locks: RowLocks,
     /// What it says that means nothing here: a notice each.
     pub ignored: Vec<Cow<'static, str>>,
+    /// Its names of more than 63 bytes, in full: a notice each.
+    pub truncated: Vec<String>,
 }
 
 /// Which strengths of row locks a statement names, where sqlparser reads `FOR UPDATE` and `FOR

@@ -3,6 +3,7 @@
 use crate::catalog::Catalog;
 use crate::catalog::lookup::Names;
 use crate::catalog::privileges::Privileges;
+use crate::catalog::system::SystemTable;
 use crate::types::{EvalContext, Type};
 use meridian_base::{DescriptorId, GroupId, SchemaVersion};
 use std::sync::Arc;
@@ -39,8 +40,8 @@ pub struct Need {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NeedOn {
     Object(DescriptorId),
-    /// A system table with secrets, by name: a superuser reads it, and nobody else.
-    Secrets(&'static str),
+    /// A system table that not everybody may read.
+    Secrets(&'static SystemTable),
 }
 
 /// Remembers that the needs of a plan were met: a role and a version of the catalog.

@@ -20,9 +20,6 @@ use meridian_base::{DescriptorId, Error, GroupId, Result};
 use sqlparser::ast::{self, Expr as Ast, Spanned};
 use std::sync::Arc;
 
-/// System tables that tell what a password may be guessed with.
-const SECRETS: [&str; 2] = ["pg_authid", "pg_shadow"];
-
 impl Binder<'_> {
     /// The `FROM` list: everything joined, what is in sight, and the names of the relations.
     pub(crate) fn from(&mut self, from: &[ast::TableWithJoins], locks: &Locks) -> Result<(Rel, Vec<ScopeCol>, Vec<String>)> {
@@ -262,15 +259,20 @@ impl Binder<'_> {
                 Ok((rel, cols))
             }
             Relation::System(t) => {
-                if SECRETS.contains(&t.name) {
-                    self.need_by(NeedOn::Secrets(t.name), Privileges::SELECT, None);
+                if t.is_secret() {
+                    self.need_by(NeedOn::Secrets(t), Privileges::SELECT, None);
                 }
                 let schema = Some(t.schema.to_string());
                 Ok(self.computed(Computed::System(t), &shown, schema))
             }
             Relation::Sequence(s) => {
-                let message = format!("cannot read sequence \"{}\" as a table", s.name);
-                Err(self.at(Error::unsupported(message).hint("Use pg_sequences, or currval and lastval."), span))
+                self.need(s.id, Privileges::SELECT.with(locked));
+                if locking_of(locks, &shown) != Locking::None {
+                    let message = format!("cannot lock rows in sequence \"{}\"", s.name);
+                    return Err(Error::sql("42809", message));
+                }
+                let schema = self.ctx.catalog.schema_by_id(s.schema).map(|s| s.name.clone());
+                Ok(self.computed(Computed::Sequence(s), &shown, schema))
             }
             Relation::Index(..) => Err(self.at(Error::sql("42809", format!("\"{name}\" is an index")), span)),
         }

@@ -203,6 +203,12 @@ impl TablePlan {
     pub fn new(table: &TableRef, ctx: super::PlanContext) -> Result<Arc<TablePlan>> {
         Binder::new(ctx, "", &[]).table_plan(table)
     }
+    /// 23502, of a row that is not known.
+    pub(crate) fn null_in(&self, ordinal: u32) -> Error {
+        let (column, relation) = (&self.table.columns[ordinal as usize].name, &self.table.name);
+        let message = format!("null value in column \"{column}\" of relation \"{relation}\" violates not-null constraint");
+        Error::sql("23502", message).table(relation).column(column)
+    }
     /// Refuses generated columns whose value depends on more than their row (PostgreSQL manual,
     /// 5.3): every session computes them, and finds rows by them. `elsewhere` is the plan as a
     /// session in other circumstances makes it, whose literals must be the same.

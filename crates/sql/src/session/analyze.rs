@@ -14,7 +14,8 @@ use crate::plan::{PlanContext, TablePlan};
 use meridian_base::{Error, Result};
 
 impl<E: Environment> Session<E> {
-    pub(super) async fn run_analyze(&mut self, what: &Analyze, out: &mut dyn Output) -> Result<()> {
+    /// `verb`: what was asked for, `vacuum` or `analyze`.
+    pub(super) async fn run_analyze(&mut self, what: &Analyze, verb: &str, out: &mut dyn Output) -> Result<()> {
         if self.block.as_ref().is_some_and(|b| b.ddl.is_some()) {
             return Err(Error::unsupported("ANALYZE in a transaction block with schema changes is not supported")
                 .hint("Run it when the block has committed."));
@@ -24,7 +25,7 @@ impl<E: Environment> Session<E> {
         }
         // A table that somebody has just made is not to be missed.
         interruptible(&self.cancel, self.env.catch_up()).await?;
-        for (table, ordinals) in self.to_analyze(what, out)? {
+        for (table, ordinals) in self.to_analyze(what, verb, out)? {
             let catalog = self.env.catalog();
             // It was dropped meanwhile.
             let Some(table) = catalog.table_by_id(table.id) else { continue };
@@ -48,13 +49,13 @@ impl<E: Environment> Session<E> {
     }
 
     /// The tables that are named, or all of the database, with the ordinals of their columns.
-    pub(super) fn to_analyze(&self, what: &Analyze, out: &mut dyn Output) -> Result<Vec<(TableRef, Vec<u32>)>> {
+    pub(super) fn to_analyze(&self, what: &Analyze, verb: &str, out: &mut dyn Output) -> Result<Vec<(TableRef, Vec<u32>)>> {
         let catalog = self.env.catalog();
         let who = catalog.authority_of(&self.names);
         let database = catalog.database(&self.names.database)?.id;
         let may = |t: &TableRef| catalog.owns(&who, t.id) || catalog.owns(&who, database);
+        let may_system = catalog.owns(&who, database);
         if what.tables.is_empty() {
-            let database = catalog.database(&self.names.database)?.id;
             let is_here = |t: &TableRef| catalog.schema_by_id(t.schema).is_some_and(|s| s.database == database);
             let tables = catalog.descriptors.values().filter_map(TableRef::new).filter(is_here).filter(|t| may(t));
             return Ok(tables.map(|t| (t.clone(), analyze::ordinals(&t))).collect());
@@ -64,18 +65,25 @@ impl<E: Environment> Session<E> {
             let table = match catalog.relation(&self.names, &Name::from_ast(name)?)? {
                 Relation::Table(table) if may(&table) => table,
                 Relation::Table(table) => {
-                    let message = format!("skipping \"{}\" --- only table or database owner can analyze it", table.name);
+                    let message = format!("skipping \"{}\" --- only table or database owner can {verb} it", table.name);
+                    self.notice(out, "WARNING", "01000", message);
+                    continue;
+                }
+                // Their rows are computed.
+                Relation::System(_) if may_system => continue,
+                Relation::System(table) => {
+                    let message = format!("skipping \"{}\" --- only superuser or database owner can {verb} it", table.name);
                     self.notice(out, "WARNING", "01000", message);
                     continue;
                 }
                 // As PostgreSQL: a warning, and the others are analyzed.
                 Relation::View(view) => {
-                    let message = format!("skipping \"{}\" --- cannot analyze non-tables or special system tables", view.name);
+                    let message = format!("skipping \"{}\" --- cannot {verb} non-tables or special system tables", view.name);
                     self.notice(out, "WARNING", "01000", message);
                     continue;
                 }
                 _ => {
-                    let message = format!("skipping \"{name}\" --- cannot analyze non-tables or special system tables");
+                    let message = format!("skipping \"{name}\" --- cannot {verb} non-tables or special system tables");
                     self.notice(out, "WARNING", "01000", message);
                     continue;
                 }

@@ -8,6 +8,7 @@ use super::simple::Manner;
 use super::system::StatementSystem;
 use super::{Output, OutputColumn, Session};
 use crate::catalog::lookup::Name;
+use crate::catalog::roles::READ_ALL_SETTINGS;
 use crate::env::Environment;
 use crate::parse::Control;
 use crate::parse::ast::{self, ContextModifier, DiscardObject, Expr, Reset, Set, UnaryOperator, Value};
@@ -90,16 +91,16 @@ impl<E: Environment> Session<E> {
                 self.refuse_in_block("VACUUM")?;
                 // Old versions are collected without being asked.
                 match analyzes {
-                    true => self.run_analyze(of, out).await?,
+                    true => self.run_analyze(of, "vacuum", out).await?,
                     false => {
                         self.catch_up().await?;
-                        self.to_analyze(of, out)?;
+                        self.to_analyze(of, "vacuum", out)?;
                     }
                 }
                 out.command_complete("VACUUM");
             }
             Kind::Analyze(what) => {
-                self.run_analyze(what, out).await?;
+                self.run_analyze(what, "analyze", out).await?;
                 out.command_complete("ANALYZE");
             }
             Kind::Maintenance { tag, tables, indexes } => {
@@ -115,7 +116,9 @@ impl<E: Environment> Session<E> {
             }
             Kind::Unsupported(what) => return Err(Error::unsupported(format!("{what} is not supported"))),
             Kind::Empty => out.empty_query(),
-            Kind::CreateTable { .. } => return Err(Error::unsupported("CREATE TABLE AS is not supported yet")),
+            Kind::CreateTable { table, locality, .. } => {
+                return Box::pin(self.create_table_as(statement, table, locality.as_ref(), now, out)).await;
+            }
             _ => return Err(Error::unsupported("this statement is not supported yet")),
         }
         Ok(())
@@ -299,6 +302,8 @@ impl<E: Environment> Session<E> {
                 ("transaction_read_only".to_string(), on_off(read_only().unwrap_or(default)))
             }
             "transaction_deferrable" => ("transaction_deferrable".to_string(), on_off(false)),
+            "hba_rules" => ("hba_rules".to_string(), self.login_setting("hba_rules")?),
+            "ident_maps" => ("ident_maps".to_string(), self.login_setting("ident_maps")?),
             _ => {
                 let settings = self.system.settings();
                 (settings.display_name(&name), settings.show(&name)?)
@@ -306,6 +311,16 @@ impl<E: Environment> Session<E> {
         };
         self.send_rows(&[(&column, Type::Text)], vec![vec![Datum::text(value)]], "SHOW", manner, out);
         Ok(())
+    }
+    /// The rules of login, which PostgreSQL has in files that not everybody may see.
+    fn login_setting(&mut self, name: &str) -> Result<String> {
+        let who = self.authority();
+        if !who.has(READ_ALL_SETTINGS) {
+            let message = format!("must be superuser or have privileges of pg_read_all_settings to examine \"{name}\"");
+            return Err(Error::sql("42501", message));
+        }
+        let catalog = self.catalog();
+        Ok(if name == "hba_rules" { catalog.hba_rules() } else { catalog.ident_maps() }.trim_end().to_string())
     }
     /// A `SHOW` statement about what exists and what happens; settings by name are
     /// [`Session::show_setting`]'s.

@@ -113,6 +113,7 @@ impl<E: Environment> Session<E> {
             let query = Arc::new(statement.inner(ast::Statement::Query(query.clone())));
             let catalog = self.catalog();
             let prepared = Arc::new(self.prepare(&query, &catalog, &[])?);
+            self.check_privileges(&prepared, &catalog)?;
             let execution = Execution::new(prepared.clone(), Vec::new());
             let plan = crate::shared::plans::Plan::new(prepared, &catalog, &self.names);
             let named = Arc::new(Named { statement: query, declared: Vec::new(), plan: Some(plan) });

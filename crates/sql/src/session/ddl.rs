@@ -20,6 +20,7 @@
 
 use super::run::interruptible;
 use super::{Output, Session};
+use crate::catalog::hba::Rules;
 use crate::catalog::job::Job;
 use crate::catalog::{Catalog, CatalogChange, Descriptor};
 use crate::ddl::{self, Ddl, DdlContext};
@@ -176,6 +177,14 @@ impl<E: Environment> Session<E> {
             let (user, acting) = (self.eval.session_user.as_ref(), self.names.user.as_str());
             let text = without_passwords(&statement.text);
             tracing::info!(event = "role_changed", user, acting, statement = %text, "{tag}");
+        }
+        if let Kind::AlterSystem { name, value: Some(text) } = &statement.kind
+            && name == "hba_rules"
+        {
+            let trusting = Rules::parse(text)?.0.into_iter().filter_map(|rule| Some((rule.line, rule.trusted_strangers()?)));
+            for (line, from) in trusting {
+                tracing::warn!(event = "logins_without_proof", line, from, "{}", ddl::trusts_strangers(line, &from));
+            }
         }
         Ok(tag)
     }

@@ -70,6 +70,7 @@ fn context_of<E: Environment>(env: &E, job: &JobRecord, shared: &Arc<Shared>) ->
         database: database.clone(),
         application_name: "job".to_string(),
         settings: vec![("TimeZone".to_string(), job.time_zone.clone())],
+        ..SessionOptions::default()
     };
     let session = Session::new(env.clone(), options, shared.clone())?;
     let names = Names { search_path: job.search_path.clone(), ..Names::new(&database, &job.user) };

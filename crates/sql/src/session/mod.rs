@@ -37,6 +37,7 @@ mod client;
 mod control;
 mod copy;
 mod copy_format;
+mod create_as;
 mod cursor;
 mod ddl;
 mod extended;
@@ -66,7 +67,7 @@ pub use statistics::{Attention, keep_up};
 pub use text::StatementResult;
 
 use crate::catalog::lookup::Names;
-use crate::env::{Environment, SessionRow};
+use crate::env::{Encryption, Environment, SessionRow};
 use crate::shared::Activity;
 use crate::shared::SessionSequences;
 use crate::shared::plans::Scope;
@@ -92,6 +93,8 @@ pub struct SessionOptions {
     pub application_name: String,
     /// Settings from the startup message.
     pub settings: Vec<(String, String)>,
+    /// What its connection is protected with.
+    pub encryption: Option<Encryption>,
 }
 
 /// Where a session is with respect to transaction blocks (the status byte of `ReadyForQuery`).
@@ -181,6 +184,8 @@ impl<E: Environment> Session<E> {
             application,
             state: "idle",
             query: String::new(),
+            encryption: options.encryption.clone(),
+            is_hidden: false,
         });
         shared.register(options.id, activity.clone(), cancel.clone());
         let system = Arc::new(SessionSystem::new(env.clone(), shared.clone(), options.id, cancel.clone(), settings));

@@ -71,8 +71,8 @@ impl<E: Environment> Session<E> {
                 NeedOn::Object(object) => *object,
                 NeedOn::Secrets(table) => {
                     let roles = if reads_past { newest } else { catalog };
-                    if !self.authorities.of(roles, role, &self.names.database).is_superuser {
-                        return Err(denied(if *table == "pg_shadow" { "view" } else { "table" }, table));
+                    if !table.is_shown_to(&self.authorities.of(roles, role, &self.names.database)) {
+                        return Err(denied(if table.is_view { "view" } else { "table" }, table.name));
                     }
                     continue;
                 }
@@ -162,6 +162,11 @@ impl<E: Environment> Session<E> {
         self.system.set_acting(self.names.role, is_superuser);
         self.acting = (session, role);
     }
+    /// Who acts is looked at again, and what the client is told of it, whoever it was before.
+    fn act(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<()> {
+        self.acting = Default::default();
+        self.set_unchecked(name, value, local)
+    }
     /// `SET ROLE`; `None`: `NONE`, or the default.
     pub(super) fn set_role(&mut self, name: Option<&str>, local: bool) -> Result<()> {
         if let Some(name) = name {
@@ -173,7 +178,7 @@ impl<E: Environment> Session<E> {
                 return Err(Error::sql("42501", format!("permission denied to set role \"{name}\"")));
             }
         }
-        self.set_unchecked("role", name, local)
+        self.act("role", name, local)
     }
     /// `SET SESSION AUTHORIZATION`; `None`: the user that has logged in.
     pub(super) fn set_session_authorization(&mut self, name: Option<&str>, local: bool) -> Result<()> {
@@ -185,10 +190,10 @@ impl<E: Environment> Session<E> {
         };
         let is_superuser = catalog.role_by_id(self.login_role).is_some_and(|r| r.is_superuser);
         if role.id != self.login_role && !is_superuser {
-            return Err(Error::sql("42501", "permission denied to set session authorization"));
+            return Err(Error::sql("42501", format!("permission denied to set session authorization \"{name}\"")));
         }
-        self.set_unchecked("session_authorization", Some(name), local)?;
-        self.set_unchecked("role", None, local)
+        self.act("session_authorization", Some(name), local)?;
+        self.act("role", None, local)
     }
 }
 

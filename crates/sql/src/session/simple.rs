@@ -310,8 +310,13 @@ impl<E: Environment> Session<E> {
             self.run_control(statement, manner, now, out).await
         }
     }
-    /// A notice for each clause of a statement that means nothing here.
+    /// A notice for each name of a statement that is too long, and for each clause that means
+    /// nothing here.
     pub(super) fn say_ignored(&self, statement: &Statement, out: &mut dyn Output) {
+        for name in &statement.truncated {
+            let message = format!("identifier \"{name}\" will be truncated to \"{}\"", parse::truncate(name.clone()));
+            self.notice(out, "NOTICE", "42622", message);
+        }
         for message in &statement.ignored {
             self.notice(out, "NOTICE", "01000", message.as_ref());
         }
@@ -351,6 +356,7 @@ impl<E: Environment> Session<E> {
         // notices for one that has none. A large text is seldom sent twice.
         if statement.as_of.is_some()
             || !statement.ignored.is_empty()
+            || !statement.truncated.is_empty()
             || is_large(&statement.text)
             || self.block.as_ref().is_some_and(|b| b.ddl.is_some())
         {

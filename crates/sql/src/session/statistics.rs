@@ -54,7 +54,7 @@ async fn renew<E: Environment>(env: &E, shared: &Arc<Shared>, id: DescriptorId) 
         user: table.owner.clone(),
         database: database.name.clone(),
         application_name: "statistics".to_string(),
-        settings: Vec::new(),
+        ..SessionOptions::default()
     };
     let context = Session::new(env.clone(), options, shared.clone())?.job_context("");
     let plan = TablePlan::new(&table, PlanContext { catalog: &catalog, names: &context.names, eval: &context.eval })?;

@@ -2,7 +2,7 @@
 
 use super::settings::Settings;
 use crate::catalog::lookup::Names;
-use crate::catalog::roles::ROOT_ID;
+use crate::catalog::roles::{CONTROL_NODES, ROOT_ID, denied};
 use crate::catalog::sequences::Sequences;
 use crate::catalog::system::{Setting, SystemContext};
 use crate::catalog::{Authority, Catalog};
@@ -83,6 +83,13 @@ impl<E: Environment> System for SessionSystem<E> {
         }
         Ok(self.shared.stop(pid, ends))
     }
+    fn reload(&self) -> Result<bool> {
+        if !self.authority().has(CONTROL_NODES) {
+            return Err(denied("function", "pg_reload_conf"));
+        }
+        self.env.reload();
+        Ok(true)
+    }
     fn reg_name(&self, ctx: &EvalContext, ty: &Type, oid: u32) -> Option<String> {
         crate::catalog::system::functions::reg_name(ctx, ty, oid)
     }
@@ -138,6 +145,7 @@ impl<E: Environment> SystemContext for StatementSystem<'_, E> {
         for session in &mut sessions {
             let user = self.catalog.find_role(&session.user).map(|r| r.id);
             if !super::privileges::sees_activity(&who, user) {
+                session.is_hidden = true;
                 session.query = "<insufficient privilege>".into();
                 session.state = "";
                 session.application = String::new();

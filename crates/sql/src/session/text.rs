@@ -14,6 +14,8 @@ pub struct StatementResult {
     pub rows: Vec<Vec<Option<String>>>,
     /// The command tag: `SELECT 1`, `INSERT 0 3`.
     pub tag: String,
+    /// What was said besides, before the tag.
+    pub notices: Vec<Notice>,
 }
 
 impl<E: Environment> Session<E> {
@@ -83,7 +85,9 @@ impl Output for Collector {
     fn error(&mut self, _: &Error) {
         self.results.extend(self.open.take().filter(|open| !open.rows.is_empty()));
     }
-    fn notice(&mut self, _: &Notice) {}
+    fn notice(&mut self, notice: &Notice) {
+        self.open().notices.push(notice.clone());
+    }
     fn parameter_status(&mut self, _: &str, _: &str) {}
     fn copy_in(&mut self, _: Format, _: usize) {}
     fn read_copy(&mut self) -> BoxFuture<'_, Result<CopyInput>> {

@@ -115,6 +115,10 @@ impl DrawnBlocks {
         drawn.next = value.wrapping_add(sequence.increment);
         Some(value)
     }
+    /// A counter without what is left of the block that was drawn last, if that is here.
+    fn without_rest(&self, sequence: &Sequence, counter: Counter) -> Counter {
+        counter.without(self.0.lock().drawn.get(&(sequence.id, sequence.index_id)))
+    }
     /// Whoever holds this may draw. Nobody draws for a counter that is gone.
     fn drawing(&self, sequence: &Sequence) -> Arc<tokio::sync::Mutex<()>> {
         let mut blocks = self.0.lock();
@@ -193,32 +197,51 @@ impl<E: Environment> SessionSequences<E> {
         let gone = || Error::sql("42P01", format!("relation \"{}\" does not exist", sequence.name));
         newest.sequence_by_id(sequence.id).ok_or_else(gone)
     }
+    fn begin(&self, sequence: &Sequence, read_only: bool, attempt: u32) -> (E::Txn, Key) {
+        let mut key = Vec::with_capacity(4);
+        encode::index(&mut key, sequence.index_id);
+        let catalog = self.env.catalog();
+        let mut txn = self.env.begin(TxnOptions {
+            session: self.session,
+            read_only,
+            schema: catalog.seen,
+            schema_committed_at: catalog.seen_at,
+            lock_timeout: None,
+            deadlock_timeout: None,
+            attempt,
+            as_of: None,
+            is_held_back: true,
+            is_block: false,
+        });
+        txn.uses(&[sequence.id]);
+        (txn, Key::from(key))
+    }
+    /// Reads the counter in a transaction of its own.
+    async fn read(&self, sequence: &Sequence) -> Result<Option<Counter>> {
+        let mut attempts = Attempts::default();
+        loop {
+            let (mut txn, key) = self.begin(sequence, true, attempts.count());
+            let once = async {
+                let stored = txn.get(sequence.group, &key, ColumnMask::ALL, Locking::None).await?;
+                txn.commit().await?;
+                stored.map(Counter::read).transpose()
+            };
+            match once.await {
+                Err(e) if attempts.allow(&e) => tokio::time::sleep(Duration::from_millis(1)).await,
+                done => return done,
+            }
+        }
+    }
     /// Changes the counter in a transaction of its own.
     async fn change<R: Send>(
         &self,
         sequence: &Sequence,
         change: impl Fn(Option<Counter>) -> Result<(Counter, R)> + Send,
     ) -> Result<R> {
-        let mut key = Vec::with_capacity(4);
-        encode::index(&mut key, sequence.index_id);
-        let key = Key::from(key);
         let mut attempts = Attempts::default();
         loop {
             let attempt = attempts.count();
-            let catalog = self.env.catalog();
-            let mut txn = self.env.begin(TxnOptions {
-                session: self.session,
-                read_only: false,
-                schema: catalog.seen,
-                schema_committed_at: catalog.seen_at,
-                lock_timeout: None,
-                deadlock_timeout: None,
-                attempt,
-                as_of: None,
-                is_held_back: true,
-                is_block: false,
-            });
-            txn.uses(&[sequence.id]);
+            let (mut txn, key) = self.begin(sequence, false, attempt);
             let once = async {
                 let stored = txn.get(sequence.group, &key, ColumnMask::ALL, Locking::Exclusive(OnLocked::Wait)).await?;
                 let (counter, result) = change(stored.map(Counter::read).transpose()?)?;
@@ -362,10 +385,15 @@ impl<E: Environment> Sequences for SessionSequences<E> {
         let missing = || Error::sql("55000", format!("currval of sequence \"{name}\" is not yet defined in this session"));
         self.drawn.lock().current.get(&sequence).copied().ok_or_else(missing)
     }
-    fn lastval(&self) -> Result<i64> {
+    fn lastval(&self) -> Result<(DescriptorId, i64)> {
         let drawn = self.drawn.lock();
-        let last = drawn.last.and_then(|id| drawn.current.get(&id).copied());
+        let last = drawn.last.and_then(|id| Some((id, *drawn.current.get(&id)?)));
         last.ok_or_else(|| Error::sql("55000", "lastval is not yet defined in this session"))
+    }
+    async fn state(&self, sequence: &SequenceRef, catalog: &Catalog) -> Result<(i64, bool)> {
+        let sequence = &*self.newest(sequence, catalog).await?;
+        let counter = self.read(sequence).await?.map(|counter| self.shared.sequences.without_rest(sequence, counter));
+        Ok(counter.map_or((sequence.restart, false), |counter| (counter.last, counter.is_called)))
     }
 }
 

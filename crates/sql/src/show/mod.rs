@@ -5,8 +5,9 @@ mod jobs;
 pub(crate) mod progress;
 mod ranges;
 
-use crate::catalog::lookup::{Name, Names, TableRef};
+use crate::catalog::lookup::{Name, Names, SequenceRef, TableRef};
 use crate::catalog::roles::MONITOR;
+use crate::catalog::sequences::{self, Sequences};
 use crate::catalog::system::{SystemContext, SystemTable, describe};
 use crate::catalog::{Catalog, Descriptor, IndexState, is_implicit_primary, zones};
 use crate::parse::{Kind, PartitionsOf, ShowObjects, ShowOf, ShowRegions};
@@ -87,6 +88,8 @@ pub enum Show {
 pub enum Computed {
     System(&'static SystemTable),
     Show(Arc<Show>),
+    /// The row that a sequence is as a relation.
+    Sequence(SequenceRef),
 }
 
 impl Computed {
@@ -94,18 +97,24 @@ impl Computed {
         match self {
             Computed::System(table) => table.name,
             Computed::Show(_) => "SHOW",
+            Computed::Sequence(_) => "sequence",
         }
     }
     pub fn columns(&self) -> Cow<'static, [(&'static str, Type)]> {
         match self {
             Computed::System(table) => Cow::Borrowed(&table.columns),
             Computed::Show(show) => Cow::Owned(show.columns()),
+            Computed::Sequence(_) => Cow::Borrowed(&sequences::COLUMNS),
         }
     }
-    pub async fn rows(&self, context: &dyn SystemContext) -> Result<Vec<Vec<Datum>>> {
+    pub async fn rows(&self, context: &dyn SystemContext, sequences: &dyn Sequences) -> Result<Vec<Vec<Datum>>> {
         match self {
             Computed::System(table) => Ok((table.rows)(context)),
             Computed::Show(show) => show.rows(context).await,
+            Computed::Sequence(sequence) => {
+                let (last, is_called) = sequences.state(sequence, context.catalog()).await?;
+                Ok(vec![vec![Datum::Int(last), Datum::Int(0), Datum::Bool(is_called)]])
+            }
         }
     }
 }

@@ -126,6 +126,11 @@ pub trait System: Send + Sync {
         let _ = (pid, ends);
         Ok(false)
     }
+    /// `pg_reload_conf()`: this node takes its certificates from their files. Whether that has
+    /// begun. 42501 if one may not.
+    fn reload(&self) -> Result<bool> {
+        Ok(true)
+    }
     /// The text form of a `regclass`, `regtype`, `regproc` or `regnamespace`, quoted and qualified
     /// as PostgreSQL does; `None` if there is no such object (then the number is shown).
     fn reg_name(&self, ctx: &EvalContext, ty: &Type, oid: u32) -> Option<String>;

@@ -286,7 +286,8 @@ ALTER TABLE other ADD CONSTRAINT few CHECK (n <= most);
 
 ALTER TABLE other ALTER COLUMN n SET ESCROW;
 ----
-ERROR 0A000: escrow column "n" of table "other" cannot have a CHECK that is NOT VALID
+ERROR 0A000: escrow column "n" of table "other" cannot rest on constraint "few", which the same transaction adds
+HINT: Commit the constraint before SET ESCROW, or add it in the same ALTER TABLE.
 
 COMMIT;
 ----
@@ -490,7 +491,8 @@ ALTER TABLE limited ADD CONSTRAINT few CHECK (n <= most);
 
 ALTER TABLE limited ALTER COLUMN n SET ESCROW;
 ----
-ERROR 0A000: escrow column "n" of table "limited" cannot have a CHECK that is NOT VALID
+ERROR 0A000: escrow column "n" of table "limited" cannot rest on constraint "few", which the same transaction adds
+HINT: Commit the constraint before SET ESCROW, or add it in the same ALTER TABLE.
 
 COMMIT;
 ----

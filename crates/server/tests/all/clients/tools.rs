@@ -1,4 +1,4 @@
-//! psql and pgbench, where they are installed.
+//! psql, pgbench and pg_dumpall, where they are installed.
 
 use super::{Running, start};
 use std::process::{Output, Stdio};
@@ -137,4 +137,78 @@ async fn psql_describes_what_is_there() {
     {
         assert!(said.contains(expected), "{expected}\nin\n{said}");
     }
+}
+
+/// The roles that a server has, as `pg_dumpall` writes them: without what differs from run to run.
+async fn dumped_roles(connection: &[&str]) -> Option<String> {
+    let program = find("pg_dumpall")?;
+    let mut command = tokio::process::Command::new(program);
+    command.args(connection).arg("--roles-only").stdin(Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(std::time::Duration::from_secs(120), command.output());
+    let output = output.await.expect("it ends in time").expect("it starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let lines = String::from_utf8_lossy(&output.stdout).lines().map(str::to_string).collect::<Vec<_>>();
+    let is_constant = |line: &&String| !line.is_empty() && !line.starts_with("--") && !line.contains("restrict ");
+    Some(lines.iter().filter(is_constant).map(|line| format!("{line}\n")).collect())
+}
+
+/// Loads a dump, whatever is there already; what psql says of it.
+async fn load(connection: &[&str], dump: &str) -> String {
+    let program = find("psql").expect("pg_dumpall is there");
+    let folder = tempfile::tempdir().expect("a directory");
+    let file = folder.path().join("roles.sql");
+    std::fs::write(&file, dump).expect("writes");
+    let mut command = tokio::process::Command::new(program);
+    command.args(connection).args(["-X", "-q", "-d", "postgres", "-f"]).arg(&file).kill_on_drop(true);
+    let output = command.output().await.expect("it starts");
+    String::from_utf8_lossy(&output.stderr).lines().map(|l| format!("{}\n", l.split_once("ERROR: ").map_or(l, |e| e.1))).collect()
+}
+
+const ROLES: [&str; 7] = [
+    "CREATE ROLE dump_a LOGIN PASSWORD 'a secret' CONNECTION LIMIT 3 VALID UNTIL '2040-01-02 03:04:05+00'",
+    "CREATE ROLE dump_b CREATEDB CREATEROLE NOINHERIT REPLICATION BYPASSRLS",
+    "CREATE ROLE \"Dump C\" SUPERUSER LOGIN",
+    "GRANT dump_b TO dump_a WITH ADMIN OPTION",
+    "GRANT dump_a TO \"Dump C\"",
+    "GRANT pg_monitor TO dump_b",
+    "COMMENT ON ROLE dump_b IS 'it''s a group'",
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn roles_are_dumped_and_loaded() {
+    let (from, to) = (start().await, start().await);
+    let (from_port, to_port) = (from.port.to_string(), to.port.to_string());
+    let [from_here, to_here] = [&from_port, &to_port].map(|port| ["-h", "127.0.0.1", "-p", port, "-U", "root"]);
+    if psql(&from, &ROLES).await.is_none() {
+        return;
+    }
+    let Some(dump) = dumped_roles(&from_here).await else { return };
+    for line in ["LOGIN NOREPLICATION NOBYPASSRLS CONNECTION LIMIT 3 PASSWORD 'SCRAM-SHA-256$4096:", "VALID UNTIL '2040-01-02"] {
+        assert!(dump.contains(line), "{dump}");
+    }
+    assert_eq!(load(&to_here, &dump).await, " role \"root\" already exists\n");
+    assert_eq!(dumped_roles(&to_here).await.expect("it is there"), dump);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a PostgreSQL: .ci/run postgres"]
+async fn roles_go_to_postgres_and_come_back() {
+    let address = std::env::var("MERIDIAN_POSTGRES").expect("MERIDIAN_POSTGRES=host:port names a server");
+    let (host, port) = address.split_once(':').expect("MERIDIAN_POSTGRES=host:port");
+    let there = ["-h", host, "-p", port, "-U", "postgres"];
+    let (from, to) = (start().await, start().await);
+    let (from_port, to_port) = (from.port.to_string(), to.port.to_string());
+    let [from_here, to_here] = [&from_port, &to_port].map(|port| ["-h", "127.0.0.1", "-p", port, "-U", "root"]);
+    psql(&from, &ROLES).await.expect("psql is there");
+    let dump = dumped_roles(&from_here).await.expect("pg_dumpall is there");
+    let said = load(&there, &dump).await;
+    let dump_of_theirs = dumped_roles(&there).await.expect("it is there");
+    let cleaned = load(&there, "DROP ROLE dump_a, dump_b, \"Dump C\", root;").await;
+    assert_eq!((said.as_str(), cleaned.as_str()), ("", ""));
+    let missing: Vec<&str> = dump.lines().filter(|line| !dump_of_theirs.lines().any(|theirs| theirs == *line)).collect();
+    assert!(missing.is_empty(), "{missing:?} are not in\n{dump_of_theirs}");
+    assert_eq!(load(&to_here, &dump_of_theirs).await, " role \"root\" already exists\n");
+    let came_back = dumped_roles(&to_here).await.expect("it is there");
+    let missing: Vec<&str> = dump.lines().filter(|line| !came_back.lines().any(|here| here == *line)).collect();
+    assert!(missing.is_empty(), "{missing:?} are not in\n{came_back}");
 }

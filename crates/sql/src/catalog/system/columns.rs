@@ -62,6 +62,9 @@ pg_catalog.pg_foreign_server 1417 r: oid oid!, srvname name!, srvowner oid!, srv
   srvversion text, srvacl text[], srvoptions text[]
 pg_catalog.pg_foreign_table 3118 r: ftrelid oid!, ftserver oid!, ftoptions text[]
 pg_catalog.pg_group 0 v: groname name, grosysid oid, grolist oid[]
+pg_catalog.pg_hba_file_rules 0 v: line_number int4, type text, database text[], user_name text[], address text,
+  netmask text, auth_method text, options text[], error text
+pg_catalog.pg_ident_file_mappings 0 v: line_number int4, map_name text, sys_name text, pg_username text, error text
 pg_catalog.pg_index 2610 r: indexrelid oid!, indrelid oid!, indnatts int2!, indnkeyatts int2!, indisunique bool!,
   indnullsnotdistinct bool!, indisprimary bool!, indisexclusion bool!, indimmediate bool!, indisclustered bool!,
   indisvalid bool!, indcheckxmin bool!, indisready bool!, indislive bool!, indisreplident bool!, indkey int2[]!,
@@ -84,6 +87,7 @@ pg_catalog.pg_operator 2617 r: oid oid!, oprname name!, oprnamespace oid!, oprow
 pg_catalog.pg_opfamily 2753 r: oid oid!, opfmethod oid!, opfname name!, opfnamespace oid!, opfowner oid!
 pg_catalog.pg_partitioned_table 3350 r: partrelid oid!, partstrat char!, partnatts int2!, partdefid oid!,
   partattrs int2[]!, partclass oid[]!, partcollation oid[]!, partexprs text
+pg_catalog.pg_parameter_acl 6243 r: oid oid!, parname text!, paracl text[]
 pg_catalog.pg_policies 0 v: schemaname name, tablename name, policyname name, permissive text, roles name[], cmd text,
   qual text, with_check text
 pg_catalog.pg_policy 3256 r: oid oid!, polname name!, polrelid oid!, polcmd char!, polpermissive bool!,
@@ -118,10 +122,13 @@ pg_catalog.pg_shadow 0 v: usename name, usesysid oid, usecreatedb bool, usesuper
 pg_catalog.pg_shdepend 1214 r: dbid oid!, classid oid!, objid oid!, objsubid int4!, refclassid oid!, refobjid oid!,
   deptype char!
 pg_catalog.pg_shdescription 2396 r: objoid oid!, classoid oid!, description text!
+pg_catalog.pg_shseclabel 3592 r: objoid oid!, classoid oid!, provider text!, label text!
 pg_catalog.pg_stat_activity 0 v: datid oid, datname name, pid int4, leader_pid int4, usesysid oid, usename name,
   application_name text, client_addr text, client_hostname text, client_port int4, backend_start timestamptz,
   xact_start timestamptz, query_start timestamptz, state_change timestamptz, wait_event_type text, wait_event text,
   state text, backend_xid int8, backend_xmin int8, query_id int8, query text, backend_type text
+pg_catalog.pg_stat_ssl 0 v: pid int4, ssl bool, version text, cipher text, bits int4, client_dn text,
+  client_serial numeric, issuer_dn text
 pg_catalog.pg_statistic_ext 3381 r: oid oid!, stxrelid oid!, stxname name!, stxnamespace oid!, stxowner oid!,
   stxstattarget int4!, stxkeys int2[]!, stxkind char[]!, stxexprs text
 pg_catalog.pg_stats 0 v: schemaname name, tablename name, attname name, inherited bool, null_frac float4,

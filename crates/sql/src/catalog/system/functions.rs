@@ -3,12 +3,13 @@
 
 use super::{describe, types};
 use crate::catalog::lookup::{Name, Names, catalog_of};
+use crate::catalog::privileges::{Access, ObjectKind, acl_item};
 use crate::catalog::{Catalog, Descriptor};
 use crate::types::functions::Call;
 use crate::types::functions::args::Args;
 use crate::types::functions::registry::{Def, Registry};
-use crate::types::{Datum, EvalContext, Type};
-use meridian_base::{Error, Result};
+use crate::types::{ArrayValue, Datum, EvalContext, Type};
+use meridian_base::{DescriptorId, Error, Result};
 
 /// Names as a running statement resolves them.
 pub fn names(ctx: &EvalContext) -> Names {
@@ -225,6 +226,8 @@ fn register_lookups(r: &mut Registry) {
     r.scalar("to_regtype", "text -> regtype", to::<1>).stable();
     r.scalar("to_regnamespace", "text -> regnamespace", to::<2>).stable();
     r.scalar("to_regproc", "text -> regproc", to::<3>).stable();
+    r.scalar("acldefault", "text, oid -> text[]", acl_default).stable();
+    r.scalar("pg_reload_conf", "-> bool", |c, _| c.ctx.system.reload().map(Datum::Bool)).volatile();
     r.scalar("unique_rowid", "-> int8", |c, _| Ok(Datum::Int(c.ctx.system.unique_rowid()))).volatile();
     r.scalar("pg_encoding_to_char", "int4 -> name", |_, a| text(if a.int(0)? == super::cluster::UTF8 { "UTF8" } else { "" }))
         .stable();
@@ -233,6 +236,35 @@ fn register_lookups(r: &mut Registry) {
         Ok(Datum::Int(if utf8 { super::cluster::UTF8 } else { -1 }))
     })
     .stable();
+}
+
+/// What the grants on a new object are, by its kind and its owner.
+fn acl_default(c: &Call<'_>, a: &[Datum]) -> Result<Datum> {
+    let catalog = catalog_of(c.ctx);
+    let owner = oid_at(a, 1)?;
+    let id = catalog.roles().find(|r| r.oid() == owner).map_or(DescriptorId(owner), |r| r.id);
+    let name = |role| catalog.role_name(role);
+    let of_kind = |kind| Access::of(id).grants(kind).iter().map(|g| acl_item(g, &name)).collect::<Vec<_>>();
+    let owner = name(id);
+    let of_all = |letters: &str, public: bool| {
+        let public = public.then(|| format!("={letters}/{owner}"));
+        public.into_iter().chain([format!("{owner}={letters}/{owner}")]).collect()
+    };
+    let items = match a.text(0)? {
+        "r" => of_kind(ObjectKind::Table),
+        "s" => of_kind(ObjectKind::Sequence),
+        "n" => of_kind(ObjectKind::Schema),
+        "d" => of_kind(ObjectKind::Database),
+        "c" => Vec::new(),
+        "f" => of_all("X", true),
+        "l" | "T" => of_all("U", true),
+        "F" | "S" => of_all("U", false),
+        "t" => of_all("C", false),
+        "L" => of_all("rw", false),
+        "p" => of_all("sA", false),
+        other => return Err(Error::sql("22023", format!("unrecognized object type abbreviation: {other}"))),
+    };
+    Ok(ArrayValue::datum(Type::Text, items.into_iter().map(Datum::text).collect()))
 }
 
 /// Functions about things that do not exist here: they have nothing to tell.

@@ -15,6 +15,7 @@ pub mod describe;
 pub mod functions;
 mod information_schema;
 mod listings;
+mod login;
 mod privileges;
 mod relations;
 mod rows;
@@ -23,8 +24,9 @@ mod types;
 #[cfg(test)]
 mod tests;
 
-use crate::catalog::Catalog;
 use crate::catalog::lookup::Names;
+use crate::catalog::roles::READ_ALL_DATA;
+use crate::catalog::{Authority, Catalog};
 use crate::rows::{GroupRow, NodeLocality, SessionRow, TransactionRow};
 pub use crate::types::functions::text::{needs_quotes, quote_ident as quote};
 use crate::types::{Datum, Type};
@@ -75,7 +77,7 @@ pub struct Setting {
     pub description: String,
 }
 
-/// A table computed from the catalog.
+/// A table computed from the catalog. There is one of each name.
 #[derive(Debug)]
 pub struct SystemTable {
     pub oid: u32,
@@ -90,7 +92,32 @@ pub struct SystemTable {
     pub rows: fn(&dyn SystemContext) -> Vec<Vec<Datum>>,
 }
 
+impl PartialEq for SystemTable {
+    fn eq(&self, other: &SystemTable) -> bool {
+        (self.schema, self.name) == (other.schema, other.name)
+    }
+}
+
+impl Eq for SystemTable {}
+
+/// Tables that tell what a password may be guessed with.
+const VERIFIERS: [&str; 2] = ["pg_authid", "pg_shadow"];
+/// Tables that tell whom the cluster lets in, and how.
+const LOGIN_RULES: [&str; 2] = ["pg_hba_file_rules", "pg_ident_file_mappings"];
+
 impl SystemTable {
+    /// Whether not everybody may read it.
+    pub fn is_secret(&self) -> bool {
+        VERIFIERS.contains(&self.name) || LOGIN_RULES.contains(&self.name)
+    }
+    /// Whether somebody may read it. As in PostgreSQL, `pg_read_all_data` reads verifiers.
+    pub fn is_shown_to(&self, who: &Authority) -> bool {
+        match () {
+            () if LOGIN_RULES.contains(&self.name) => who.is_superuser,
+            () if VERIFIERS.contains(&self.name) => who.has(READ_ALL_DATA),
+            () => true,
+        }
+    }
     /// The oid of the schema it is in.
     fn namespace(&self) -> u32 {
         if self.schema == PG_CATALOG { PG_CATALOG_OID } else { INFORMATION_SCHEMA_OID }
@@ -218,6 +245,9 @@ fn filler(schema: &str, name: &str) -> fn(&dyn SystemContext) -> Vec<Vec<Datum>>
         (PG_CATALOG, "pg_settings") => cluster::pg_settings,
         (PG_CATALOG, "pg_stat_activity") => cluster::pg_stat_activity,
         (PG_CATALOG, "pg_shdescription") => cluster::pg_shdescription,
+        (PG_CATALOG, "pg_hba_file_rules") => login::pg_hba_file_rules,
+        (PG_CATALOG, "pg_ident_file_mappings") => login::pg_ident_file_mappings,
+        (PG_CATALOG, "pg_stat_ssl") => login::pg_stat_ssl,
         (PG_CATALOG, "pg_stats") => listings::pg_stats,
         (PG_CATALOG, "pg_tables") => listings::pg_tables,
         (PG_CATALOG, "pg_indexes") => listings::pg_indexes,

@@ -3,7 +3,7 @@
 
 use super::functions::names;
 use super::rows::{Objects, Rows, text, yes};
-use super::{INFORMATION_SCHEMA, SystemContext};
+use super::{INFORMATION_SCHEMA, SystemContext, SystemTable};
 use crate::catalog::lookup::{Name, Relation, catalog_of};
 use crate::catalog::privileges::{Access, ObjectKind, PUBLIC, Privileges};
 use crate::catalog::roles::oid_of;
@@ -103,8 +103,9 @@ fn has(c: &Call<'_>, a: &[Datum], about: About, names_user: bool, columns: usize
     let Some(object) = object(c, catalog, &a[at], about)? else { return Ok(Datum::Null) };
     let Some(id) = object else {
         // A system table: everybody reads it, and nobody else changes it.
+        let is_shown = system_table(c, &a[at], about).is_none_or(|t| t.is_shown_to(&who));
         let reads = asked.iter().any(|(p, grants)| *p == Privileges::SELECT && !grants);
-        return Ok(Datum::Bool(reads || who.is_superuser));
+        return Ok(Datum::Bool((reads && is_shown) || who.is_superuser));
     };
     let Some((kind, access)) = catalog.access(id) else { return Ok(Datum::Null) };
     let held = catalog.held(&who, kind, access);
@@ -118,6 +119,20 @@ fn has(c: &Call<'_>, a: &[Datum], about: About, names_user: bool, columns: usize
 fn may_grant(who: &Authority, access: &Access, privilege: Privileges) -> bool {
     let is_granted = |g: &&crate::catalog::privileges::Grant| who.roles.contains(&g.grantee) && g.grantable.has(privilege);
     who.has(access.owner()) || access.granted().into_iter().flatten().any(|g| is_granted(&g))
+}
+
+/// The system table that is asked about, if it is one.
+fn system_table(c: &Call<'_>, given: &Datum, about: About) -> Option<&'static SystemTable> {
+    match given {
+        Datum::Text(name) if !matches!(about, About::Schema) => {
+            match catalog_of(c.ctx).relation(&names(c.ctx), &Name::parse(name.as_str()).ok()?).ok()? {
+                Relation::System(t) => Some(t),
+                _ => None,
+            }
+        }
+        Datum::Int(oid) => super::table_by_oid(*oid as u32),
+        _ => None,
+    }
 }
 
 /// The object that is asked about; the inner `None` is a system table.

@@ -1,0 +1,5 @@
+//! Tests of the crate from outside: see the list in `docs/design/pod.md`.
+
+mod explorer;
+mod processes;
+mod rings;

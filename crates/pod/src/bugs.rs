@@ -39,6 +39,42 @@ bugs! {
     DrawsBeforeAdmitted = "draws-before-admitted",
     /// 59: a dead host's ring counts as drained before L has taken everything in it.
     SealedBeforeDrained = "sealed-before-drained",
+    /// 42, P7: a transaction locks its tuples after it has drawn its timestamp.
+    LocksAfterDraw = "locks-after-draw",
+    /// 43, P8: it validates its shared reads before that.
+    ValidatesBeforeDraw = "validates-before-draw",
+    /// 44, P10: readers and validators ignore a writer in flight.
+    ReadsInFlight = "reads-in-flight",
+    /// 45, P9: a locked tuple whose writer's timestamp is not published is read as a free one.
+    UnpublishedIsFree = "unpublished-is-free",
+    /// 46, P11: a blind writer takes over the lock of a transaction in flight.
+    BlindTakesOver = "blind-takes-over",
+    /// A reader does not load lock and newest again after the body.
+    LoadsOnce = "loads-once",
+    /// 58, P1: repair undoes what is in the dead host's ring.
+    RepairUndoesRing = "repair-undoes-ring",
+    /// 47, P12: a key moves in while a writer of it is in flight at home.
+    MovesInFlight = "moves-in-flight",
+    /// 48, P15: a tuple moves out before its owner's store has the newest version.
+    MovesOutUnapplied = "moves-out-unapplied",
+    /// 51, P6: a commit does not look again, under its host's lock, where its own keys are.
+    PlaceNotRechecked = "place-not-rechecked",
+    /// 50, P14: a tuple moves out while a transaction has its lock.
+    MovesOutUnlocked = "moves-out-unlocked",
+    /// 65, C2: a body is published before it is flushed.
+    PublishesUnflushed = "publishes-unflushed",
+    /// 66, C3: a reader whose bit is not set invalidates nothing.
+    NeverInvalidates = "never-invalidates",
+    /// 67, C2: a new version keeps the other hosts' valid bits.
+    KeepsValidBits = "keeps-valid-bits",
+    /// 68, C4: a reader sets its bit whatever the word is by then.
+    MarksBlindly = "marks-blindly",
+    /// 69, C5: a block is used again while a reader may be inside.
+    ReusesAtOnce = "reuses-at-once",
+    /// 70, C6: an aborted write's block is freed unflushed.
+    FreesUnflushed = "frees-unflushed",
+    /// 71, C7: a dead host's bodies are used again while its machine's cache may write back.
+    NoQuarantine = "no-quarantine",
 }
 
 /// A set of planted bugs; empty by default. Testing it is one `and`.

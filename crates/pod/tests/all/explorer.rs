@@ -12,6 +12,10 @@ pub trait System: Clone + Hash {
     fn next(&self) -> Vec<(String, Self)>;
     /// What is wrong in this state.
     fn wrong(&self) -> Option<String>;
+    /// What is wrong with a state that has no next one.
+    fn wrong_end(&self) -> Option<String> {
+        None
+    }
 }
 
 /// What an exploration found.
@@ -63,7 +67,9 @@ pub fn explore<S: System>(first: S, max: usize) -> Found {
     let mut ends = 0;
     while let Some(system) = queue.pop_front() {
         let print = print_of(&system);
-        if let Some(what) = system.wrong() {
+        let next = system.next();
+        let at_end = || next.is_empty().then(|| system.wrong_end()).flatten();
+        if let Some(what) = system.wrong().or_else(at_end) {
             let mut way = Vec::new();
             let mut at = print;
             while at != root {
@@ -80,7 +86,6 @@ pub fn explore<S: System>(first: S, max: usize) -> Found {
             }
             return Found { states: from.len(), ends, wrong: Some((what, steps)) };
         }
-        let next = system.next();
         ends += usize::from(next.is_empty());
         for (choice, (_, next)) in next.into_iter().enumerate() {
             from.entry(print_of(&next)).or_insert_with(|| {

@@ -3,3 +3,4 @@
 mod explorer;
 mod processes;
 mod rings;
+mod words;

@@ -397,6 +397,13 @@ impl Walk {
     }
 }
 
+impl Node {
+    /// Whether it is removed from the list, or about to be unlinked (one step).
+    pub fn is_removed<M: Memory>(self, segment: &Segment<M>) -> bool {
+        segment.memory().load(self.tower(0)) & MARK != 0
+    }
+}
+
 impl<M: Memory> Segment<M> {
     /// The tuple with a key: all steps of a [`Find`].
     ///

@@ -247,8 +247,9 @@ impl Node {
         }
         Ok((Slot(slot), key, height))
     }
-    pub(crate) fn height<M: Memory>(self, segment: &Segment<M>) -> Result<u8, Damaged> {
-        Ok(self.head(segment)?.2)
+    /// Its offset in shared memory, which is that of its block.
+    pub fn place(self) -> u64 {
+        self.0
     }
     /// Its slot.
     ///

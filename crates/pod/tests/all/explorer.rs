@@ -54,6 +54,11 @@ fn print_of(system: &impl Hash) -> u64 {
     hasher.finish()
 }
 
+/// Whether two states are different ones.
+pub fn differs<S: System>(a: &S, b: &S) -> bool {
+    print_of(a) != print_of(b)
+}
+
 /// Explores every state. Each is remembered by 64 bits of hash; how it was reached by its
 /// predecessor's.
 ///

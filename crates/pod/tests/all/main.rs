@@ -1,6 +1,7 @@
 //! Tests of the crate from outside: see the list in `docs/design/pod.md`.
 
 mod explorer;
+mod index;
 mod processes;
 mod rings;
 mod words;

@@ -155,16 +155,16 @@ impl BodyRead {
 }
 
 /// L: a dead host's bit goes from a tuple's word, before another machine has its number (two steps,
-/// again until nobody was faster).
+/// again until nobody was faster; row 73).
 ///
 /// # Errors
 ///
 /// If the tuple is damaged.
-pub fn clear_valid_bit<M: Memory>(segment: &Segment<M>, node: Node, host: u8) -> Result<(), Damaged> {
+pub fn clear_valid_bit<M: Memory>(segment: &Segment<M>, node: Node, host: u8, bugs: PlantedBugs) -> Result<(), Damaged> {
     loop {
         let word = node.load(segment, BODY);
         let body = BodyWord::from_word(segment, word)?;
-        if !body.is_valid_at(host) {
+        if !body.is_valid_at(host) || bugs.has(PlantedBug::DeadBitsStay) {
             return Ok(());
         }
         let cleared = BodyWord { valid: body.valid & !(1 << host), ..body };

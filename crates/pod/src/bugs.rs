@@ -75,6 +75,8 @@ bugs! {
     FreesUnflushed = "frees-unflushed",
     /// 71, C7: a dead host's bodies are used again while its machine's cache may write back.
     NoQuarantine = "no-quarantine",
+    /// 73: a dead host's valid bits stay for another machine with its number.
+    DeadBitsStay = "dead-bits-stay",
 }
 
 /// A set of planted bugs; empty by default. Testing it is one `and`.

@@ -25,7 +25,9 @@ pub struct Cached {
 pub struct Incoherent {
     /// Below this offset everything is coherent.
     bulk: u64,
-    memory: Vec<u8>,
+    len: u64,
+    /// Lines that are not all zero, or were not once.
+    memory: BTreeMap<u64, [u8; LINE as usize]>,
     caches: Vec<BTreeMap<u64, Cached>>,
 }
 
@@ -37,8 +39,7 @@ impl Incoherent {
     /// If `len` or `bulk` is no multiple of a line.
     pub fn new(len: u64, bulk: u64, hosts: usize) -> Incoherent {
         assert!(len.is_multiple_of(LINE) && bulk.is_multiple_of(LINE), "the device consists of lines");
-        let len = usize::try_from(len).expect("a simulated device fits the address space");
-        Incoherent { bulk, memory: vec![0; len], caches: vec![BTreeMap::new(); hosts] }
+        Incoherent { bulk, len, memory: BTreeMap::new(), caches: vec![BTreeMap::new(); hosts] }
     }
 
     /// The lines of a host's cache, by their offsets.
@@ -64,19 +65,30 @@ impl Incoherent {
         }
     }
 
-    fn line(&self, line: u64) -> [u8; LINE as usize] {
-        self.memory[line as usize..(line + LINE) as usize].try_into().expect("a line")
+    /// The machine of a host is replaced by another one, whose cache may hold anything: here what was
+    /// in these lines before all that was ever written.
+    pub fn replace_machine(&mut self, host: usize, stale: &[u64]) {
+        let zeros = Cached { bytes: [0; LINE as usize], is_dirty: false };
+        self.caches[host] = stale.iter().map(|line| (*line, zeros)).collect();
     }
-    fn line_mut(&mut self, line: u64) -> &mut [u8] {
-        &mut self.memory[line as usize..(line + LINE) as usize]
+
+    fn line(&self, line: u64) -> [u8; LINE as usize] {
+        assert!(line < self.len, "the line at {line} of {} bytes", self.len);
+        self.memory.get(&line).copied().unwrap_or([0; LINE as usize])
+    }
+    fn line_mut(&mut self, line: u64) -> &mut [u8; LINE as usize] {
+        assert!(line < self.len, "the line at {line} of {} bytes", self.len);
+        self.memory.entry(line).or_insert([0; LINE as usize])
     }
     fn word(&self, at: u64) -> u64 {
         assert!(at.is_multiple_of(8), "a word lies at a multiple of 8, not at {at}");
         assert!(at < self.bulk, "words lie in the coherent part, not at {at}");
-        u64::from_le_bytes(self.memory[at as usize..at as usize + 8].try_into().expect("a word"))
+        let within = (at % LINE) as usize;
+        u64::from_le_bytes(self.line(at - at % LINE)[within..within + 8].try_into().expect("a word"))
     }
     fn set_word(&mut self, at: u64, value: u64) {
-        self.memory[at as usize..at as usize + 8].copy_from_slice(&value.to_le_bytes());
+        let within = (at % LINE) as usize;
+        self.line_mut(at - at % LINE)[within..within + 8].copy_from_slice(&value.to_le_bytes());
     }
 
     /// Runs `visit` with each line that these bytes touch: the line's offset, where in the line and
@@ -109,7 +121,7 @@ impl View {
 
 impl Memory for View {
     fn len(&self) -> u64 {
-        self.device.borrow().memory.len() as u64
+        self.device.borrow().len
     }
     fn load(&self, at: u64) -> u64 {
         self.device.borrow().word(at)

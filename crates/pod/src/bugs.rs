@@ -51,6 +51,8 @@ bugs! {
     BlindTakesOver = "blind-takes-over",
     /// A reader does not load lock and newest again after the body.
     LoadsOnce = "loads-once",
+    /// 63, P17: a new tuple is linked after its transaction has drawn its timestamp and validated.
+    LinksLate = "links-late",
     /// 58, P1: repair undoes what is in the dead host's ring.
     RepairUndoesRing = "repair-undoes-ring",
     /// 47, P12: a key moves in while a writer of it is in flight at home.

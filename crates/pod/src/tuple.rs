@@ -223,6 +223,17 @@ impl NewTuple {
     }
 }
 
+impl<M: Memory> Segment<M> {
+    /// The node that a block will be ([`NewTuple::write`]).
+    ///
+    /// # Errors
+    ///
+    /// If no tuple may lie there.
+    pub fn node_at(&self, block: u64) -> Result<Node, Damaged> {
+        self.layout().node(block).map(Node)
+    }
+}
+
 impl Node {
     pub(crate) fn load<M: Memory>(self, segment: &Segment<M>, field: u64) -> u64 {
         segment.memory().load(self.0 + field)

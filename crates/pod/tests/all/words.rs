@@ -2,7 +2,7 @@
 //! log, tuples that move in and out, and host 1 may die between any two steps and is repaired. The
 //! scenarios are those of the protocol's model, run with the functions that servers run.
 
-use crate::explorer::{Found, Sparse, System, explore};
+use crate::explorer::{Found, Sparse, System, explore, wander};
 use bytes::Bytes;
 use meridian_base::{ColumnMask, GroupId, NodeId, Timestamp, TxnId};
 use meridian_pod::{
@@ -10,6 +10,7 @@ use meridian_pod::{
     PlantedBugs, Progress, Purpose, Read, Reading, Remove, Repair, Repaired, RingWriter, Rings, Segment, SharedRead, SharedWrite,
     Sizes, Slot,
 };
+use proptest::prelude::*;
 use std::hash::{Hash, Hasher};
 
 const KEYS: usize = 2;
@@ -799,4 +800,35 @@ fn every_planted_bug_is_found() {
         }
     }
     assert!(missed.is_empty(), "{missed:?}");
+}
+
+fn script() -> impl Strategy<Value = Script> {
+    (0_u8..2, 0_u8..4, 0_u8..4, 0_u8..4).prop_map(|(host, reads, writes, after)| {
+        // Who writes nothing reads something.
+        let reads = if writes == 0 { reads.max(1) } else { reads };
+        Script { host, reads, writes, after: if after == 0 { 1 } else { 0 } }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, max_shrink_iters: 0, ..ProptestConfig::default() })]
+
+    /// What is too large to be explored: three transactions, with moves and a death.
+    #[test]
+    fn random_runs_of_three_transactions(
+        scripts in prop::collection::vec(script(), 3),
+        owners in (0_u8..2, 0_u8..2),
+        outs in 0_u8..3,
+        can_die: bool,
+        random: [u64; 4],
+    ) {
+        let mut scripts = scripts;
+        scripts[0].after = 0;
+        for random in random {
+            let pod = Pod::new(&scripts, [owners.0, owners.1], outs, can_die, PlantedBugs::NONE);
+            if let Some((what, steps)) = wander(pod, random) {
+                prop_assert!(false, "{}:\n  {}", what, steps.join("\n  "));
+            }
+        }
+    }
 }

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!  0 state 8, zeros 24, incarnation 32      24 zeros, or 1 + the next descriptor with more places
-//!  8 p; 0: none is drawn                    32 tuples: 27 places; 0: none
+//!  8 p; 0: none is drawn                    32 tuples: 28 places; 0: none
 //! 16 ring: 1 + the record's position; 0: none was written
 //! ```
 //!

@@ -68,13 +68,31 @@ fn second_host() {
     }
 }
 
-fn start(path: &Path) -> Child {
-    Command::new(std::env::current_exe().unwrap())
+/// A process that does not outlive the test.
+struct Host(Child);
+
+impl Host {
+    fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // It may have been killed already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(path: &Path) -> Host {
+    let child = Command::new(std::env::current_exe().unwrap())
         .args(["processes::second_host", "--exact", "--ignored", "--nocapture"])
         .env(FILE, path)
         .stdout(Stdio::null())
-        .spawn()
-        .unwrap()
+        .spawn();
+    Host(child.unwrap())
 }
 
 /// L, with host 1's process killed after it has taken `until` entries. Gives how many it took.
@@ -88,7 +106,7 @@ fn run(path: &Path, until: u64) -> u64 {
     let mut feed = FeedWriter::new();
     let mut child = start(path);
     while !rings.admit(&segment, 1).unwrap() {
-        assert!(child.try_wait().unwrap().is_none(), "the second host ended by itself");
+        assert!(child.0.try_wait().unwrap().is_none(), "the second host ended by itself");
         std::thread::yield_now();
     }
     let (mut took, mut is_dead) = (0, false);
@@ -114,8 +132,7 @@ fn run(path: &Path, until: u64) -> u64 {
         }
         follow(&segment, &mut reader, &mut own);
         if !is_dead && took >= until {
-            child.kill().unwrap();
-            child.wait().unwrap();
+            child.kill();
             rings.fence(&segment, 1).unwrap();
             is_dead = true;
         }

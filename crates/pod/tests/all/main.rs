@@ -1,5 +1,6 @@
 //! Tests of the crate from outside: see the list in `docs/design/pod.md`.
 
+mod bank;
 mod blocks;
 mod coherence;
 mod explorer;

@@ -122,13 +122,15 @@ impl Worker {
         let epoch = self.epochs.enter(&self.segment);
         let from = self.draw(ACCOUNTS.into()) as u8;
         let to = (from + 1 + self.draw(u64::from(ACCOUNTS) - 1) as u8) % ACCOUNTS;
+        // It looks at one more, which it does not write.
+        let witness = (1..).map(|more| (to + more) % ACCOUNTS).find(|other| *other != from).unwrap();
         let s = self.segment.last_drawn();
-        self.move_money([from, to], s, id, idle);
+        self.move_money([from, to, witness], s, id, idle);
         self.epochs.leave(epoch);
         self.tidy();
     }
 
-    fn move_money(&mut self, accounts: [u8; 2], s: Timestamp, id: TxnId, idle: Idle) {
+    fn move_money(&mut self, accounts: [u8; 3], s: Timestamp, id: TxnId, idle: Idle) {
         let nodes = accounts.map(|account| self.segment.find(&vec![account].into()).unwrap().unwrap());
         let mut before = vec![];
         for node in nodes {
@@ -151,9 +153,11 @@ impl Worker {
         }
         let reads = nodes.map(|node| SharedRead { node, until: s, columns: ColumnMask::ALL }).to_vec();
         let mut record = accounts.to_vec();
-        [before[0].0, after[0], before[1].0, after[1]].iter().for_each(|balance| record.extend(balance.to_le_bytes()));
+        [before[0].0, after[0], before[1].0, after[1], before[2].0, before[2].0]
+            .iter()
+            .for_each(|balance| record.extend(balance.to_le_bytes()));
         if self.commit(Commit::new(self.host, vec![0], writes, reads, BUGS), id, record.into(), idle) {
-            for (_, word) in before {
+            for (_, word) in &before[..2] {
                 let Body::At(at) = word.body else { unreachable!("every account has a body") };
                 self.allocator.retire(&self.segment, at).unwrap();
             }
@@ -258,7 +262,7 @@ struct Leader {
     rings: Rings,
     feed: FeedWriter,
     /// Accounts with balances before and after, by timestamp.
-    log: BTreeMap<Timestamp, [(u8, u64, u64); 2]>,
+    log: BTreeMap<Timestamp, [(u8, u64, u64); 3]>,
     /// By host: how many, and where the last record lies.
     taken: [(u64, Option<u64>); 2],
 }
@@ -275,10 +279,9 @@ impl Leader {
             for (place, entry) in &entries {
                 let Entry::Transaction(logged) = entry else { unreachable!("only transactions are pushed") };
                 let mut body = logged.body.clone();
-                let (from, to) = (body.get_u8(), body.get_u8());
-                let mut balances = || (body.get_u64_le(), body.get_u64_le());
-                let [a, b] = [balances(), balances()];
-                assert!(self.log.insert(logged.at, [(from, a.0, a.1), (to, b.0, b.1)]).is_none(), "a timestamp is drawn once");
+                let accounts = [body.get_u8(), body.get_u8(), body.get_u8()];
+                let changes = accounts.map(|account| (account, body.get_u64_le(), body.get_u64_le()));
+                assert!(self.log.insert(logged.at, changes).is_none(), "a timestamp is drawn once");
                 let taken = &mut self.taken[usize::from(host)];
                 *taken = (taken.0 + 1, Some(place.begin));
                 let reference = Reference { place: *place, id: logged.id, at: logged.at, slots: logged.slots.clone() };

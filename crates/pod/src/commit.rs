@@ -334,6 +334,7 @@ impl Commit {
             At::Range(i, walk, met) => self.walk(segment, i, walk, met)?,
             At::Valid => return Ok(Progress::Valid),
             At::Say(position) => {
+                segment.is_there()?;
                 self.first(segment).set_ring(segment, position);
                 self.at = At::Push;
             }

@@ -62,6 +62,9 @@ macro_rules! coherent_memory {
             fn len(&self) -> u64 {
                 self.words().len() as u64 * 8
             }
+            fn is_lost(&self) -> bool {
+                self.has_fault()
+            }
             fn load(&self, at: u64) -> u64 {
                 self.words()[index(at)].load(SeqCst)
             }
@@ -95,6 +98,10 @@ coherent_memory!(super::Mapping);
 impl Heap {
     fn words(&self) -> &[AtomicU64] {
         &self.words
+    }
+    /// The process's own memory does not vanish.
+    fn has_fault(&self) -> bool {
+        false
     }
 }
 

@@ -49,6 +49,12 @@ pub trait Memory {
         self.len() == 0
     }
 
+    /// Whether a part of it has vanished. What was read since may be made up: the reader looks here
+    /// *afterwards*, before anything rests on it.
+    fn is_lost(&self) -> bool {
+        false
+    }
+
     /// Reads a word.
     fn load(&self, at: u64) -> u64;
 
@@ -84,6 +90,9 @@ macro_rules! forward {
         impl<M: Memory + ?Sized> Memory for $pointer<M> {
             fn len(&self) -> u64 {
                 (**self).len()
+            }
+            fn is_lost(&self) -> bool {
+                (**self).is_lost()
             }
             fn load(&self, at: u64) -> u64 {
                 (**self).load(at)

@@ -15,7 +15,8 @@ pub fn fold(ident: &Ident) -> String {
 /// Cuts at 63 bytes, on a character boundary.
 pub fn truncate(mut name: String) -> String {
     if name.len() > BYTES_MAX {
-        name.truncate(name.floor_char_boundary(BYTES_MAX));
+        let end = (0..=BYTES_MAX).rev().find(|at| name.is_char_boundary(*at)).unwrap_or(0);
+        name.truncate(end);
     }
     name
 }

@@ -78,7 +78,8 @@ async fn go(waiting: &Waiting, step: RotationStep, is_forced: bool) -> Result<Ex
             Ok(status) if status.stored.as_ref().is_some_and(|stored| is_at(step, stored)) => {
                 let behind = status.behind();
                 if behind.is_empty() || is_forced {
-                    behind.iter().for_each(|node| say!("node {node} was not ready: {RESCUE}"));
+                    let silent = status.reports.iter().filter(|(_, report)| report.is_none());
+                    silent.for_each(|(node, _)| say!("node {node} was not ready: {RESCUE}"));
                     say!("{}", then(step));
                     return Ok(ExitCode::SUCCESS);
                 }

@@ -64,6 +64,9 @@ pub enum Command {
         #[arg(long, value_name = "DIR", conflicts_with = "certs_dir")]
         data_dir: Option<PathBuf>,
     },
+    /// Replaces the authority of a cluster that runs, in steps.
+    #[command(subcommand)]
+    RotateCa(crate::rotate::Command),
     /// Makes certificates for a node that was started with --insecure so far, while all nodes of its
     /// cluster are stopped. First at one node, which makes the authority; then at each other one,
     /// with the first one's directory of certificates.
@@ -87,7 +90,7 @@ fn told(e: meridian_pki::Error) -> Error {
 }
 
 /// A runtime whose directory is of no matter has a clock as well.
-fn now() -> Result<Moment> {
+pub(crate) fn now() -> Result<Moment> {
     let scratch = tempfile::tempdir().map_err(|e| Error::fatal(format!("no temporary directory: {e}")))?;
     let runtime = MachineRuntime::open(scratch.path()).map_err(|e| Error::fatal(e.to_string()))?;
     Ok(Moment::from_micros(runtime.physical_micros()))
@@ -100,6 +103,7 @@ fn hosts(texts: &[String]) -> Result<Hosts> {
 pub async fn run(command: Command) -> Result<ExitCode> {
     let now = now()?;
     match command {
+        Command::RotateCa(command) => return crate::rotate::run(command).await,
         Command::CreateCa { certs_dir } => {
             let fingerprint = commands::create_ca(&certs_dir, now).map_err(told)?;
             say!("{}: a new authority, {fingerprint}", certs_dir.display());

@@ -10,6 +10,7 @@ mod cert;
 mod client;
 mod demo;
 mod live;
+mod rotate;
 mod shell;
 mod sim;
 mod sql;

@@ -8,8 +8,8 @@ use meridian_pki::tls::{Context, operator_config};
 use meridian_server::node::base::runtime::Runtime;
 use meridian_server::node::base::{Error, ErrorKind, GroupId, NodeId, Result};
 use meridian_server::node::security::Protection;
-use meridian_server::node::wire::{NodeStatus, Standing};
-use meridian_server::node::{Way, accept_clock_at, init_at, stand_at, status_of, versions_of};
+use meridian_server::node::wire::{NodeStatus, RotationStep, Standing};
+use meridian_server::node::{Way, accept_clock_at, init_at, rotate_at, stand_at, status_of, versions_of};
 use meridian_server::{MachineRuntime, local_addr};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -149,6 +149,7 @@ pub async fn run(command: Command) -> Result<ExitCode> {
                 match stand(&about, id, Standing::Decommissioned).await {
                     Ok(()) => {
                         say!("node {id} holds nothing any more and is no member of the cluster");
+                        say_what_is_left(&status(&about.asked).await?);
                         return Ok(ExitCode::SUCCESS);
                     }
                     // Some group still counts on it, or cannot be asked at the moment.
@@ -167,6 +168,16 @@ pub async fn run(command: Command) -> Result<ExitCode> {
             say!("node {id} takes part again");
             Ok(ExitCode::SUCCESS)
         }
+    }
+}
+
+/// A cluster of fewer than three nodes does not survive the loss of one.
+fn say_what_is_left(nodes: &[NodeStatus]) {
+    let members = nodes.iter().filter(|n| !matches!(n.node.standing, Standing::Decommissioned | Standing::Lost));
+    if members.count() < 3 {
+        say!(
+            "The catalog has one voter now, as in every cluster of fewer than three nodes: add a node to survive the loss of one."
+        );
     }
 }
 
@@ -314,8 +325,19 @@ async fn show(asked: &Asked) -> Result<ExitCode> {
     if let Err(e) = show_versions(asked).await {
         say!("cluster version unknown: {e}");
     }
+    show_rotation(asked).await;
     let is_well = |n: &NodeStatus| n.is_live || n.node.standing == Standing::Decommissioned;
     Ok(exit_code(nodes.iter().all(is_well)))
+}
+
+/// A rotation of the authority that is under way. A cluster without certificates has none.
+async fn show_rotation(asked: &Asked) {
+    let Ok((_scratch, way)) = asked.way() else { return };
+    let Ok(status) = rotate_at(&way, RotationStep::Look, false).await else { return };
+    for stored in status.stored.iter().filter(|stored| stored.is_under_way()) {
+        say!("{}", crate::rotate::sentence(stored));
+        status.behind().iter().for_each(|node| say!("{node}: the rotation of the authority waits for it"));
+    }
 }
 
 /// The cluster version, and the nodes whose programs keep it from being raised.

@@ -1,6 +1,7 @@
 //! `meridian workload`: a workload against nodes that run.
 
 use crate::client::PgConnector;
+use crate::shell::secure::Tls;
 use crate::shell::target::Target;
 use crate::start;
 use crate::traffic::Traffic;
@@ -219,6 +220,9 @@ async fn connector(urls: &[String]) -> Result<PgConnector> {
     let mut knows_regions = true;
     for url in urls {
         let target = Target::parse(url)?;
+        if matches!(target.secured.tls, Tls::Yes(_)) {
+            return Err(Error::unsupported("workloads have no TLS, which the URL asks for"));
+        }
         user.clone_from(&target.user);
         let region = match region_of(&target).await? {
             Some(region) => region,

@@ -13,7 +13,7 @@ use crate::membership::pings;
 use crate::membership::ranges;
 use crate::membership::registering::{register, stand};
 use crate::membership::shared::Shared;
-use crate::membership::{signing, tokens};
+use crate::membership::{rotating, signing, tokens};
 use crate::replica::Replica;
 use crate::schema::coordinator::SPREAD_TIMEOUT;
 use crate::senders;
@@ -82,7 +82,8 @@ async fn answer(gateway: &Arc<Gateway>, from: Caller, request: Request) -> Answe
         | Request::Stand { .. }
         | Request::KeepToken(_)
         | Request::FindToken(_)
-        | Request::Redeem(_) => Some(GroupId::CATALOG),
+        | Request::Redeem(_)
+        | Request::KeepRotation(_) => Some(GroupId::CATALOG),
         Request::Ping(_)
         | Request::Status
         | Request::Transactions
@@ -101,6 +102,8 @@ async fn answer(gateway: &Arc<Gateway>, from: Caller, request: Request) -> Answe
         | Request::Knows(_)
         | Request::CreateToken { .. }
         | Request::Certify(_)
+        | Request::Authorities
+        | Request::Rotate { .. }
         | Request::Ballot { group: None, .. } => None,
         Request::Muster { .. } | Request::Init => None,
     };
@@ -276,6 +279,12 @@ async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
             check_record(shared, &redemption.record, 0)?;
             Ok(Response::Redeemed(tokens::redeem_here(shared, *redemption).await?))
         }
+        Request::Authorities => Ok(Response::Authorities(rotating::report(shared)?)),
+        Request::Rotate { step, is_forced } => Ok(Response::Rotation(rotating::rotate(shared, step, is_forced).await?)),
+        Request::KeepRotation(keep) => {
+            rotating::keep_here(shared, *keep).await?;
+            Ok(Response::Done)
+        }
         Request::Certify(certify) => Ok(Response::Certified(signing::sign(shared, from, &certify).await?)),
     }
 }
@@ -298,6 +307,7 @@ fn is_for_strangers(request: &Request) -> bool {
             | Request::Versions
             | Request::AdvanceClock { .. }
             | Request::CreateToken { .. }
+            | Request::Rotate { .. }
     )
 }
 

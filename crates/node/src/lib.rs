@@ -57,7 +57,7 @@ pub use membership::peers::DEAD_AFTER_DEFAULT;
 pub use meridian_base as base;
 pub use meridian_pki as pki;
 pub use node::{Node, NodeConfig, cannot_listen};
-pub use operator::{Way, accept_clock_at, create_token, init_at, stand_at, status_of, versions_of};
+pub use operator::{Way, accept_clock_at, create_token, init_at, rotate_at, stand_at, status_of, versions_of};
 pub use room::RoomOptions;
 pub use rpc::{Between, Echoes, Links, Place};
 pub use txn::{Attempts, CommitProtocol, PrepareOrder, Protocol, Tally};

@@ -28,6 +28,7 @@ use crate::membership::placement::{self, successor};
 use crate::membership::registering::{announce, meet_members, require_version};
 use crate::membership::renewing;
 use crate::membership::revoking;
+use crate::membership::rotating;
 use crate::membership::shared::Shared;
 use crate::membership::space;
 use crate::membership::starting::{ensure_replica, start_groups, start_unknown};
@@ -359,6 +360,7 @@ impl Node {
         shared.spawn_protocol(require_version(shared.clone()));
         shared.spawn_protocol(revoking::watch(shared.clone()));
         shared.spawn(renewing::keep(shared.clone(), record.clone()));
+        shared.spawn(rotating::keep(shared.clone(), record.clone()));
         shared.spawn(announce(shared.clone(), record));
         self.await_catalog(hindrance).await;
         Ok(())

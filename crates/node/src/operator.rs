@@ -6,7 +6,7 @@
 use crate::membership::clocks::{self, Accepted};
 use crate::transport::rpc::Rpc;
 use crate::transport::security::{LOCAL, Protection};
-use crate::transport::wire::{ClusterVersions, NodeStatus, Request, Response, Standing};
+use crate::transport::wire::{ClusterVersions, NodeStatus, Request, Response, RotationStatus, RotationStep, Standing};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use meridian_base::runtime::Runtime;
@@ -106,6 +106,18 @@ impl Way {
             false => e,
         })
     }
+}
+
+/// Asks a node for the next step of a rotation of the authority, or how far it is.
+pub fn rotate_at(way: &Way, step: RotationStep, is_forced: bool) -> BoxFuture<'_, Result<RotationStatus>> {
+    async move {
+        match way.ask(Request::Rotate { step, is_forced }, CALL).await? {
+            Response::Rotation(status) => Ok(status),
+            Response::NotPrimary { .. } => Err(Error::not_primary(GroupId::CATALOG)),
+            _ => Err(another_kind()),
+        }
+    }
+    .boxed()
 }
 
 /// Has a node make a join token that is good for so long.

@@ -8,10 +8,11 @@
 
 use crate::membership::shared::Shared;
 use crate::transport::security::Caller;
-use crate::transport::wire::{Request, Standing};
+use crate::transport::wire::{Request, RotationStep, Standing};
 use meridian_base::{BallotMessage, Error, GroupId, NodeId, Peer, Result};
+use meridian_sql::catalog::roles::{CONTROL_NODES, MONITOR};
 
-/// The role that may do what an operator does, until roles have privileges.
+/// The role that may do everything, also before there is a catalog that says so.
 const OPERATOR: &str = "root";
 
 fn refused(why: String) -> Error {
@@ -38,7 +39,7 @@ pub(crate) fn opened(shared: &Shared, from: Caller, request: Request) -> Result<
 /// Refuses a request that is not the caller's to send.
 pub(crate) fn check(shared: &Shared, from: &Caller, request: &Request) -> Result<()> {
     match from {
-        Caller::Role(role) => check_operator(role, request),
+        Caller::Role(role) => check_operator(shared, role, request),
         Caller::Node(node) if shared.certificates.is_some() => check_node(shared, *node, request),
         Caller::Stranger if shared.certificates.is_some() => Err(refused("nobody may ask without a certificate".into())),
         Caller::Node(_) | Caller::Stranger => Ok(()),
@@ -46,34 +47,56 @@ pub(crate) fn check(shared: &Shared, from: &Caller, request: &Request) -> Result
 }
 
 /// An operator's command asks what an operator may know, and does what it may do.
-fn check_operator(role: &str, request: &Request) -> Result<()> {
-    let is_for_operators = matches!(
-        request,
+fn check_operator(shared: &Shared, role: &str, request: &Request) -> Result<()> {
+    let wanted = match request {
         Request::Status
-            | Request::Versions
-            | Request::Clock
-            | Request::Transactions
-            | Request::Groups
-            | Request::Init
-            | Request::AdvanceClock { .. }
-            | Request::CreateToken { .. }
-            | Request::Stand { is_passed_on: false, .. }
-    );
-    if !is_for_operators {
-        return Err(Error::sql("42501", "only nodes may send that"));
-    }
-    if role != OPERATOR {
-        return Err(Error::sql("42501", format!("role \"{role}\" may not do what an operator does")));
+        | Request::Versions
+        | Request::Clock
+        | Request::Transactions
+        | Request::Groups
+        | Request::Rotate { step: RotationStep::Look, .. } => Wanted::Look,
+        Request::Stand { is_passed_on: false, .. } => Wanted::Nodes,
+        Request::Init | Request::AdvanceClock { .. } | Request::CreateToken { .. } | Request::Rotate { .. } => Wanted::Everything,
+        _ => return Err(Error::sql("42501", "only nodes may send that")),
+    };
+    if role != OPERATOR && !may(shared, role, wanted) {
+        return Err(Error::sql("42501", format!("role \"{role}\" may not do that")).hint(match wanted {
+            Wanted::Look => "Members of pg_monitor and pg_meridian_nodes may look.",
+            Wanted::Nodes => "Members of pg_meridian_nodes drain and decommission nodes.",
+            Wanted::Everything => "Only superusers do that.",
+        }));
     }
     match request {
         Request::Stand { node, standing, .. } => {
             tracing::info!("event=operator role={role} node={} standing={}", node.0, standing_of(*standing))
         }
         Request::AdvanceClock { by } => tracing::info!("event=operator role={role} advance_clock_secs={}", by.as_secs()),
+        Request::Rotate { step: RotationStep::Look, .. } => {}
+        Request::Rotate { step, is_forced } => tracing::info!("event=operator role={role} rotate={step:?} forced={is_forced}"),
         Request::CreateToken { life_secs } => tracing::info!("event=operator role={role} token_life_secs={life_secs}"),
         _ => {}
     }
     Ok(())
+}
+
+/// What an operator's command needs.
+#[derive(Clone, Copy)]
+enum Wanted {
+    Look,
+    Nodes,
+    Everything,
+}
+
+/// Whether a role may do that, by the newest catalog that this node knows.
+fn may(shared: &Shared, role: &str, wanted: Wanted) -> bool {
+    let catalog = shared.catalog.newest();
+    let Some(role) = catalog.find_role(role).filter(|role| role.can_login) else { return false };
+    let who = catalog.authority(role.id, "");
+    match wanted {
+        Wanted::Look => who.has(MONITOR) || who.has(CONTROL_NODES),
+        Wanted::Nodes => who.has(CONTROL_NODES),
+        Wanted::Everything => who.is_superuser,
+    }
 }
 
 fn standing_of(standing: Standing) -> &'static str {
@@ -92,9 +115,11 @@ fn check_node(shared: &Shared, from: NodeId, request: &Request) -> Result<()> {
     };
     match request {
         // What operators ask. A member passes on what it was asked.
-        Request::Init | Request::Muster { .. } | Request::AdvanceClock { .. } | Request::CreateToken { .. } => {
-            Err(refused("only an operator asks for that".into()))
-        }
+        Request::Init
+        | Request::Muster { .. }
+        | Request::AdvanceClock { .. }
+        | Request::CreateToken { .. }
+        | Request::Rotate { .. } => Err(refused("only an operator asks for that".into())),
         Request::Stand { is_passed_on: false, .. } => Err(refused("only an operator asks for that".into())),
         Request::Join { node, .. } => speaks_for(*node, "where it is"),
         Request::Commit { request, .. } => speaks_for(request.id.gateway, "a commit"),

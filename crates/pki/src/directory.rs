@@ -174,6 +174,14 @@ impl Directory {
         File::open(&self.path).and_then(|d| d.sync_all()).map_err(|e| failed("sync", &self.path, &e))
     }
 
+    /// Twice is once.
+    fn remove(&self, name: &str) -> Result<()> {
+        match fs::remove_file(self.file(name)) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(failed("remove", &self.file(name), &e)),
+            _ => self.sync(),
+        }
+    }
+
     fn rename(&self, from: &str, to: &str) -> Result<()> {
         fs::rename(self.file(from), self.file(to)).map_err(|e| failed("rename", &self.file(from), &e))?;
         self.sync()
@@ -227,6 +235,18 @@ impl Directory {
         self.authority_of(NEXT_AUTHORITY_KEY)?;
         self.rename(NEXT_AUTHORITY_KEY, AUTHORITY_KEY)
     }
+    /// The authority that was introduced and does not sign yet; `None`: there is none. A crash may
+    /// leave its key without its certificate: [`Kind::Mismatch`].
+    pub fn next_authority(&self) -> Result<Option<Authority>> {
+        match self.has(NEXT_AUTHORITY_KEY) {
+            true => self.authority_of(NEXT_AUTHORITY_KEY).map(Some),
+            false => Ok(None),
+        }
+    }
+    /// It will not sign.
+    pub fn forget_next(&self) -> Result<()> {
+        self.remove(NEXT_AUTHORITY_KEY)
+    }
 
     /// The key that a process asks to have certified, durable before it asks: whoever asks again
     /// with the same one becomes the same node.
@@ -246,10 +266,7 @@ impl Directory {
     }
     /// It is a node now.
     pub fn end_joining(&self) -> Result<()> {
-        match fs::remove_file(self.file(JOINING_KEY)) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(failed("remove", &self.file(JOINING_KEY), &e)),
-            _ => self.sync(),
-        }
+        self.remove(JOINING_KEY)
     }
     /// A text that only its owner may read, such as a password: a file of this directory.
     pub fn save_secret(&self, name: &str, text: &str) -> Result<()> {

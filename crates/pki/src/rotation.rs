@@ -13,14 +13,24 @@
 //! the old one before its last certificate is gone: those of nodes, those of clients as far as the
 //! operator wants them to work, and join tokens, which name an authority.
 //!
+//! Before the new one signs, the operator may think better of it ([`Rotation::cancel`]): nothing
+//! that it signed is in use.
+//!
+//! A node trusts no authority because some other node says so: the old one signs the new one's
+//! certificate ([`Endorsed`]).
+//!
 //! A node that does not answer holds a rotation up; a decommissioned one is no node. When a key was
 //! stolen the operator goes on without waiting ([`Rotation::force`]), and whoever was not ready has
 //! to join again.
 
+use crate::authority::Authority;
 use crate::bugs::{PlantedBug, PlantedBugs};
-use crate::certificate::Fingerprint;
+use crate::certificate::{Certificate, Fingerprint};
 use crate::error::{Error, Kind, Result};
+use crate::identity::{ClusterId, cluster_of};
+use crate::key::public_key_of;
 use crate::time::Moment;
+use crate::verify::Bundle;
 use meridian_base::NodeId;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -132,6 +142,101 @@ impl Rotation {
             settled @ Phase::Settled { .. } => settled,
         };
         self.phase
+    }
+    /// Takes the new authority back, which has signed nothing yet. Refused once it signs.
+    pub fn cancel(&mut self) -> Result<Phase> {
+        match self.phase {
+            Phase::Introduced { old, .. } => self.phase = Phase::Settled { authority: old },
+            Phase::Signing { .. } => return Err(Error::new(Kind::Refused, "the new authority signs already")),
+            Phase::Settled { .. } => {}
+        }
+        Ok(self.phase)
+    }
+}
+
+/// A new authority, with the word of the old one that it is to follow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Endorsed {
+    /// Who says so.
+    old: Fingerprint,
+    /// The new one's certificate, as DER.
+    certificate: Vec<u8>,
+    signature: Vec<u8>,
+}
+
+fn endorsement(old: Fingerprint, certificate: &[u8]) -> Vec<u8> {
+    [b"meridian next authority".as_slice(), &old.0, certificate].concat()
+}
+
+impl Endorsed {
+    /// By the old authority. An error if its key is not on P-256.
+    pub fn new(old: &Authority, next: &Certificate) -> Result<Endorsed> {
+        old.key().public()?;
+        let (print, certificate) = (old.certificate().fingerprint(), next.der().to_vec());
+        let signature = old.key().sign(&endorsement(print, &certificate))?;
+        Ok(Endorsed { old: print, certificate, signature })
+    }
+    /// The authority that speaks for it.
+    pub fn old(&self) -> Fingerprint {
+        self.old
+    }
+    /// The authority that it is about.
+    pub fn new_authority(&self) -> Fingerprint {
+        Fingerprint::of(&self.certificate)
+    }
+    /// The new authority's certificate. An error if no authority in the bundle has signed this, or
+    /// if it is another cluster's.
+    pub fn certificate(&self, bundle: &Bundle, cluster: ClusterId) -> Result<Certificate> {
+        let old = bundle.authorities().iter().find(|a| a.fingerprint() == self.old);
+        let key = old.and_then(|old| public_key_of(&old.public_key));
+        let is_signed = key.is_some_and(|key| key.has_signed(&endorsement(self.old, &self.certificate), &self.signature));
+        if !is_signed {
+            return Err(Error::new(Kind::Mismatch, "the authority of this cluster has not named the new one"));
+        }
+        let certificate = Certificate::parse(&self.certificate)?;
+        match certificate.may_sign_certificates() && cluster_of(&certificate) == Some(cluster) {
+            true => Ok(certificate),
+            false => Err(Error::new(Kind::Mismatch, "the new authority is not one of this cluster")),
+        }
+    }
+}
+
+/// A rotation as the cluster keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredRotation {
+    pub phase: Phase,
+    pub endorsed: Endorsed,
+    /// The node that has the new authority's key.
+    pub signer: NodeId,
+    /// An operator did not wait for every node: what the old authority signed may be in the wrong
+    /// hands.
+    pub is_forced: bool,
+}
+
+impl StoredRotation {
+    /// The new authority.
+    pub fn new_authority(&self) -> Fingerprint {
+        self.endorsed.new_authority()
+    }
+    /// Whether it is not over.
+    pub fn is_under_way(&self) -> bool {
+        !matches!(self.phase, Phase::Settled { .. })
+    }
+    /// Whether this may come after what is stored: a rotation begins where none is under way, with
+    /// the authority that signs, and goes forward from there.
+    pub fn may_follow(&self, before: Option<&StoredRotation>) -> bool {
+        let (from, to) = (self.endorsed.old(), self.endorsed.new_authority());
+        let begins = self.phase == Phase::Introduced { old: from, new: to } && from != to;
+        let Some(before) = before else { return begins };
+        let is_same = (&self.endorsed, self.signer) == (&before.endorsed, before.signer);
+        let mut next = Rotation::at(before.phase, PlantedBugs::NONE);
+        match before.phase {
+            Phase::Settled { authority } => begins && from == authority,
+            _ => {
+                is_same
+                    && (next.cancel() == Ok(self.phase) || Rotation::at(before.phase, PlantedBugs::NONE).force() == self.phase)
+            }
+        }
     }
 }
 

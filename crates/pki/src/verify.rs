@@ -108,7 +108,7 @@ impl Bundle {
 }
 
 /// Reads all certificates of a text; an error if there are none.
-pub(crate) fn read_certificates(text: &[u8]) -> Result<Vec<Certificate>> {
+pub fn read_certificates(text: &[u8]) -> Result<Vec<Certificate>> {
     let blocks = pem::read(text)?.into_iter().filter(|b| b.label == "CERTIFICATE" || b.label == "TRUSTED CERTIFICATE");
     let read: Vec<Certificate> = blocks.map(|b| Certificate::parse(&b.der)).collect::<Result<_>>()?;
     match read.is_empty() {

@@ -13,6 +13,7 @@
 mod commands;
 mod describe;
 mod input;
+pub mod secure;
 mod split;
 mod table;
 pub mod target;

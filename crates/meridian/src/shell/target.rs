@@ -1,5 +1,6 @@
 //! `postgresql://user@host:port/database`: where a client connects.
 
+use super::secure::{Password, Secured, Tls};
 use meridian_server::node::base::{Error, Result};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,32 +15,42 @@ pub struct Target {
     pub host: String,
     pub port: u16,
     pub database: String,
+    pub secured: Secured,
 }
 
 impl Target {
     /// Reads a URL. Missing parts are those of [`URL_DEFAULT`]; a host and port alone are
     /// understood too.
     pub fn parse(url: &str) -> Result<Target> {
-        let bad = |why: &str| Error::sql("08001", format!("{url} is not a URL of a database: {why}")).hint(URL_DEFAULT);
+        // It may have a password.
+        let shown = url.rsplit_once('@').map_or(url, |(_, place)| place);
+        let bad = |why: &str| Error::sql("08001", format!("{shown} is not a URL of a database: {why}")).hint(URL_DEFAULT);
         let rest = match url.split_once("://") {
             Some(("postgresql" | "postgres", rest)) => rest,
             Some(_) => return Err(bad("it does not begin with postgresql://")),
             None => url,
         };
         let (rest, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+        let mut secured = Secured::default();
         for parameter in parameters.split('&').filter(|p| !p.is_empty()) {
-            match parameter.split_once('=').unwrap_or((parameter, "")) {
-                ("sslmode", "disable" | "allow" | "prefer") | ("application_name", _) => {}
-                ("sslmode", mode) => {
-                    let e = bad(&format!("this client has no TLS, which sslmode={mode} asks for"));
-                    return Err(e.hint("meridian sql --data-dir DIR connects to a node of this machine; psql has TLS."));
-                }
-                (name, _) => return Err(bad(&format!("the parameter {name} is not known"))),
+            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            let value = decoded(value);
+            match name {
+                "application_name" => {}
+                "sslmode" => secured.tls = Tls::parse(&value).ok_or_else(|| bad(&format!("there is no sslmode {value}")))?,
+                "sslrootcert" => secured.authorities = Some(value.into()),
+                "sslcert" => secured.certificate = Some(value.into()),
+                "sslkey" => secured.key = Some(value.into()),
+                name => return Err(bad(&format!("the parameter {name} is not known"))),
             }
+        }
+        if secured.certificate.is_some() != secured.key.is_some() {
+            return Err(bad("sslcert and sslkey belong together"));
         }
         let (place, database) = rest.split_once('/').unwrap_or((rest, ""));
         let (who, place) = place.rsplit_once('@').unwrap_or(("", place));
-        let user = who.split(':').next().unwrap_or_default();
+        let (user, password) = who.split_once(':').unwrap_or((who, ""));
+        secured.password = Some(decoded(password)).filter(|text| !text.is_empty()).map(Password);
         // An IPv6 address is in brackets because of its colons.
         let (host, port) = match place.rfind(':').filter(|colon| !place[*colon..].contains(']')) {
             Some(colon) => (&place[..colon], &place[colon + 1..]),
@@ -51,6 +62,7 @@ impl Target {
             host: or(host.trim_matches(['[', ']']), "127.0.0.1"),
             port: or(port, "26257").parse().map_err(|_| bad("the port is not a number"))?,
             database: or(database, "defaultdb"),
+            secured,
         })
     }
 
@@ -123,8 +135,27 @@ mod tests {
     }
 
     #[test]
+    fn what_is_about_security_is_read_and_not_shown() {
+        let url = "postgresql://ann:s%20ecret@db.test:5/x?sslmode=verify-full&sslrootcert=/a%20b/ca.crt&sslcert=c&sslkey=k";
+        let target = Target::parse(url).expect("a URL");
+        let expected = Secured {
+            tls: Tls::Yes(meridian_pki::tls::SslMode::VerifyFull),
+            authorities: Some("/a b/ca.crt".into()),
+            certificate: Some("c".into()),
+            key: Some("k".into()),
+            password: Some(Password("s ecret".into())),
+        };
+        assert_eq!(target.secured, expected);
+        assert!(!format!("{target} {target:?}").contains("ecret"));
+        let e = Target::parse("postgresql://ann:secret@h:port/x").expect_err("no port");
+        assert!(!e.to_string().contains("secret"), "{e}");
+    }
+
+    #[test]
     fn what_would_be_ignored_is_refused() {
-        for url in ["mysql://h", "postgresql://h:port", "postgresql://h?sslmode=require", "postgresql://h?cake=1"] {
+        for url in
+            ["mysql://h", "postgresql://h:port", "postgresql://h?sslmode=perhaps", "postgresql://h?cake=1", "h?sslcert=only"]
+        {
             assert!(Target::parse(url).is_err(), "{url}");
         }
     }

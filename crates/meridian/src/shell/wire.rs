@@ -4,6 +4,7 @@
 //! Workloads use a driver; a shell shows what drivers hide: command tags, column types, notices,
 //! and whether a transaction is open.
 
+use super::secure::{Login, Shaken, end_point_of, shake_hands};
 use super::target::Target;
 use meridian_server::node::base::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
@@ -110,10 +111,11 @@ impl Connection {
     /// Connects and says who it is.
     pub async fn open(target: &Target) -> Result<Connection> {
         let opened = async {
-            let stream = BufReader::new(connect(target).await?);
+            let (stream, end_point) = connect(target).await?;
+            let stream = BufReader::new(stream);
             let (own, key) = (target.clone(), Vec::new());
             let mut connection = Connection { stream, target: own, key, block: Block::None, parameters: BTreeMap::new() };
-            connection.start(target).await?;
+            connection.start(target, Login::new(target, end_point)).await?;
             Ok(connection)
         };
         match tokio::time::timeout(CONNECT_TIMEOUT, opened).await {
@@ -122,7 +124,7 @@ impl Connection {
         }
     }
 
-    async fn start(&mut self, target: &Target) -> Result<()> {
+    async fn start(&mut self, target: &Target, mut login: Login) -> Result<()> {
         let mut startup = PROTOCOL_3_0.to_be_bytes().to_vec();
         let parameters = [
             ("user", &*target.user),
@@ -139,9 +141,17 @@ impl Connection {
         message.append(&mut startup);
         self.write(&message).await?;
         loop {
-            match self.next().await? {
-                Event::Ready => return Ok(()),
-                Event::Failed(report) => {
+            let (tag, body) = self.read().await?;
+            if tag == b'R' {
+                if let Some(answer) = login.answer(&body)? {
+                    self.write(&framed(b'p', &answer)).await?;
+                }
+                continue;
+            }
+            let event = self.understand(tag, &body).ok_or_else(makes_no_sense)?;
+            match event {
+                Some(Event::Ready) => return Ok(()),
+                Some(Event::Failed(report)) => {
                     let mut error = Error::new(ErrorKind::Unavailable, "08004", report.message());
                     if let Some(hint) = report.hint() {
                         error = error.hint(hint);
@@ -187,18 +197,16 @@ impl Connection {
     pub async fn next(&mut self) -> Result<Event> {
         loop {
             let (tag, body) = self.read().await?;
-            if let Some(event) =
-                self.understand(tag, &body).ok_or_else(|| lost("the server sent a message that makes no sense"))??
-            {
+            if let Some(event) = self.understand(tag, &body).ok_or_else(makes_no_sense)? {
                 return Ok(event);
             }
         }
     }
 
-    /// `None`: malformed. `Some(Ok(None))`: nothing to tell.
-    fn understand(&mut self, tag: u8, body: &[u8]) -> Option<Result<Option<Event>>> {
+    /// `None`: malformed. `Some(None)`: nothing to tell.
+    fn understand(&mut self, tag: u8, body: &[u8]) -> Option<Option<Event>> {
         let mut body = Body(body);
-        Some(Ok(Some(match tag {
+        Some(Some(match tag {
             b'T' => Event::Columns(columns(&mut body)?),
             b'D' => Event::Row(row(&mut body)?),
             b'C' => Event::Complete(body.string()?),
@@ -217,23 +225,15 @@ impl Connection {
             }
             b'K' => {
                 self.key = body.0.to_vec();
-                return Some(Ok(None));
+                return Some(None);
             }
             b'S' => {
                 let (name, value) = (body.string()?, body.string()?);
                 self.parameters.insert(name, value);
-                return Some(Ok(None));
+                return Some(None);
             }
-            b'R' => match body.int32()? {
-                0 => return Some(Ok(None)),
-                _ => {
-                    let error =
-                        Error::new(ErrorKind::Unavailable, "28000", "the server wants a password, and this shell has none");
-                    return Some(Err(error));
-                }
-            },
-            _ => return Some(Ok(None)),
-        })))
+            _ => return Some(None),
+        }))
     }
 
     async fn read(&mut self) -> Result<(u8, Vec<u8>)> {
@@ -256,7 +256,7 @@ impl Connection {
 impl CancelKey {
     /// Asks the server to end what the session runs. The answer, if any, comes to the session.
     pub async fn cancel(&self) -> Result<()> {
-        let mut stream = connect(&self.target).await?;
+        let (mut stream, _) = connect(&self.target).await?;
         let mut message = (8 + self.key.len() as u32).to_be_bytes().to_vec();
         message.extend(CANCEL_REQUEST.to_be_bytes());
         message.extend(&self.key);
@@ -267,16 +267,27 @@ impl CancelKey {
     }
 }
 
-/// A client is not part of a cluster, so it is not part of a simulated one either.
+/// The way to a server, and what a login binds to there. A client is not part of a cluster, so it is
+/// not part of a simulated one either.
 #[allow(clippy::disallowed_methods)]
-async fn connect(target: &Target) -> Result<Socket> {
+async fn connect(target: &Target) -> Result<(Socket, Option<Vec<u8>>)> {
     let addr = target.addr();
     if let Some(file) = target.socket() {
-        return Ok(Box::new(UnixStream::connect(file).await.map_err(|e| unreachable(&addr, e))?));
+        return Ok((Box::new(UnixStream::connect(file).await.map_err(|e| unreachable(&addr, e))?), None));
     }
     let stream = TcpStream::connect(&addr).await.map_err(|e| unreachable(&addr, e))?;
     stream.set_nodelay(true).map_err(|e| unreachable(&addr, e))?;
-    Ok(Box::new(stream))
+    match shake_hands(target, stream).await? {
+        Shaken::Tls(stream) => {
+            let (end_point, socket): (_, Socket) = (end_point_of(&stream), stream);
+            Ok((socket, end_point))
+        }
+        Shaken::Plain(stream) => Ok((Box::new(stream), None)),
+    }
+}
+
+fn makes_no_sense() -> Error {
+    lost("the server sent a message that makes no sense")
 }
 
 fn unreachable(addr: &str, why: impl std::fmt::Display) -> Error {

@@ -80,8 +80,12 @@ pub async fn try_sql(node: &Node, sql: &str) -> Option<Vec<String>> {
 }
 
 pub async fn try_sql_in(node: &Node, database: &str, sql: &str) -> Option<Vec<String>> {
+    try_sql_at(&node.sql_addr, database, sql).await
+}
+
+pub async fn try_sql_at(addr: &str, database: &str, sql: &str) -> Option<Vec<String>> {
     let asked = async {
-        let mut client = PgClient::connect(&node.sql_addr, "root", database).await.ok()?;
+        let mut client = PgClient::connect(addr, "root", database).await.ok()?;
         let rows = client.query(sql, &[]).await.ok()?.rows;
         Some(rows.into_iter().flatten().map(|value| value.to_string()).collect())
     };

@@ -10,8 +10,8 @@ use meridian_server::node::base::version::Versions;
 use meridian_server::node::base::{Clock, Error, GroupId, NodeId};
 use meridian_server::node::rpc::{Place, Rpc};
 use meridian_server::node::security::{Keys, Protection};
-use meridian_server::node::wire::{NodeRecord, Request, Standing};
-use meridian_server::node::{Backend, Node, NodeConfig, Security, Way, stand_at, status_of};
+use meridian_server::node::wire::{NodeRecord, Request, RotationStep, Standing};
+use meridian_server::node::{Backend, Node, NodeConfig, Security, Way, rotate_at, stand_at, status_of};
 use meridian_server::{MachineRuntime, local_addr};
 use std::path::Path;
 use std::sync::Arc;
@@ -139,6 +139,36 @@ async fn is_heard_afterwards(bugs: PlantedBugs) -> (bool, bool) {
 async fn a_decommissioned_nodes_certificate_is_refused_and_trusted_where_that_rule_is_left_out() {
     assert_eq!(is_heard_afterwards(PlantedBugs::NONE).await, (false, false));
     assert_eq!(is_heard_afterwards(PlantedBugs::only(PlantedBug::IgnoresRevocation)).await, (true, true));
+}
+
+/// Whether another authority signs before a node that is down trusts it.
+async fn signs_early(bugs: PlantedBugs) -> bool {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dirs = ["n1", "n2"].map(|name| dir.path().join(name));
+    dirs.iter().for_each(|dir| std::fs::create_dir(dir).expect("a directory"));
+    let first = start(&dirs[0], "r0", None, security(&dirs[0], bugs)).await.expect("a founder");
+    let token = first.create_token(600).await.expect("a token");
+    let second = start(&dirs[1], "r1", Some((&first, &token)), security(&dirs[1], bugs)).await.expect("it joins");
+    second.shutdown().await;
+    let scratch = tempfile::tempdir().expect("a directory");
+    let way = Way::plain(runtime(scratch.path()), &local_addr(&dirs[0]));
+    let begun = rotate_at(&way, RotationStep::Begin, false).await.expect("begun");
+    assert!(begun.behind().contains(&NodeId(2)), "{begun:?}");
+    let signs = match rotate_at(&way, RotationStep::Sign, false).await {
+        Ok(_) => true,
+        Err(e) => {
+            assert_eq!(e.sqlstate(), "55006", "{e}");
+            false
+        }
+    };
+    first.shutdown().await;
+    signs
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_authority_waits_for_every_node_and_does_not_where_that_rule_is_left_out() {
+    assert!(!signs_early(PlantedBugs::NONE).await);
+    assert!(signs_early(PlantedBugs::only(PlantedBug::SignsEarly)).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

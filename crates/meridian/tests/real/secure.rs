@@ -5,11 +5,11 @@ use crate::process::{Node, Spec};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-fn text(out: &std::process::Output) -> String {
+pub fn text(out: &std::process::Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr))
 }
 
-fn shown(path: &Path) -> &str {
+pub fn shown(path: &Path) -> &str {
     path.to_str().expect("a path in UTF-8")
 }
 
@@ -151,10 +151,21 @@ async fn bad_tokens_let_nobody_in() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_decommissioned_node_is_out() {
     let dir = tempfile::tempdir().expect("a directory");
-    let specs = secure_specs(dir.path(), 2);
+    let specs = secure_specs(dir.path(), 3);
     let first = specs[0].start().await;
     let second = joiner(&specs[1], &first.addr, &token(&specs[0], "token", 600));
     let node = second.start().await;
+    // Of three regions, each with one node: it votes for the catalog, and nobody takes its vote.
+    let third = joiner(&specs[2], &first.addr, &token(&specs[0], "token3", 600)).start().await;
+    until("three votes for the catalog", async || {
+        let ranges = sql(&first, "SHOW RANGES").await;
+        ranges.chunks(10).any(|row| row[0].trim_start_matches('g') == "1" && row[6].split(',').count() == 3)
+    })
+    .await;
+    let out = command(&["node", "decommission", "3", "--data-dir", shown(&specs[0].dir), "--timeout", "60"]);
+    assert!(out.status.success() && text(&out).contains("The catalog has one voter"), "{}", text(&out));
+    until("the node to end", async || third.log().contains("was decommissioned")).await;
+    drop(third);
     let out = command(&["node", "decommission", "2", "--data-dir", shown(&specs[0].dir)]);
     assert!(out.status.success(), "{}", text(&out));
     until("the node to end", async || node.log().contains("was decommissioned")).await;
@@ -186,6 +197,102 @@ async fn an_insecure_cluster_is_upgraded_by_one_command_for_each_node() {
     assert!(said.contains("without --insecure"), "{said}");
     let nodes = futures::future::join_all(secure.iter().map(Spec::start)).await;
     assert_eq!(sql(&nodes[1], "SELECT count(*) FROM t").await, ["0"]);
+}
+
+/// Commands with the certificate of a role do what the role may do.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn roles_operate_the_cluster_as_far_as_they_may() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let specs = secure_specs(dir.path(), 1);
+    let node = specs[0].start().await;
+    let certs = specs[0].dir.join("certs");
+    let ask = |role: &str, args: &[&str]| {
+        let with = ["--node", &node.addr, "--certs-dir", shown(&certs), "--user", role];
+        let out = command(&[args, &with[..]].concat());
+        (out.status.success(), text(&out))
+    };
+    for role in ["ops", "watch", "app", "nobody", "chief"] {
+        let made = command(&["cert", "create-client", role, "--certs-dir", shown(&certs)]);
+        assert!(made.status.success(), "{}", text(&made));
+    }
+    for statement in [
+        "CREATE ROLE ops LOGIN",
+        "CREATE ROLE watch LOGIN",
+        "CREATE ROLE app LOGIN",
+        "CREATE ROLE chief LOGIN SUPERUSER",
+        "GRANT pg_meridian_nodes TO ops",
+        "GRANT pg_monitor TO watch",
+    ] {
+        sql(&node, statement).await;
+    }
+    let (look, drain, back, make) =
+        (["node", "status"], ["node", "drain", "1"], ["node", "recommission", "1"], ["token", "create"]);
+    for (role, may) in [
+        ("ops", [true, true, false]),
+        ("watch", [true, false, false]),
+        ("app", [false, false, false]),
+        ("nobody", [false, false, false]),
+        ("chief", [true, true, true]),
+    ] {
+        let done = [ask(role, &look), ask(role, &back), ask(role, &make)];
+        assert_eq!(done.each_ref().map(|(is_done, _)| *is_done), may, "{role}: {done:?}");
+        assert!(done.iter().all(|(is_done, said)| *is_done || said.contains("may not do that")), "{role}: {done:?}");
+    }
+    assert!(!ask("watch", &drain).0);
+    sql(&node, "REVOKE pg_meridian_nodes FROM ops").await;
+    until("the newest privileges", async || !ask("ops", &back).0).await;
+    assert!(node.log().contains("event=operator role=chief"), "{}", node.log());
+}
+
+/// The shell on another machine: by a URL, over TLS.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_shell_connects_over_tls() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let specs = secure_specs(dir.path(), 2);
+    let (node, _other) = (specs[0].start().await, specs[1].start().await);
+    let url = text(&command(&["url", "--data-dir", shown(&specs[0].dir)])).trim().to_string();
+    let ask = |url: &str| {
+        let out = command(&["sql", url, "-c", "SELECT current_user"]);
+        (out.status.success(), text(&out))
+    };
+    assert!(url.contains("sslmode=verify-full"), "{url}");
+    let (is_done, said) = ask(&url);
+    assert!(is_done && said.contains("root"), "{said}");
+    let (place, _) = url.split_once('?').expect("it has parameters");
+    for parameters in ["", "?sslmode=prefer", "?sslmode=require"] {
+        let (is_done, said) = ask(&format!("{place}{parameters}"));
+        assert!(is_done && said.contains("root"), "{parameters}: {said}");
+    }
+    // Without TLS, a password that is wrong, none, another cluster's authority, no authority.
+    let (_, at) = place.split_once('@').expect("a user");
+    let (wrong, none) = (format!("postgresql://root:x@{at}"), format!("postgresql://root@{at}"));
+    let other = specs[1].dir.join("certs/ca.crt");
+    for (refused, why) in [
+        (format!("{place}?sslmode=disable"), "no pg_hba.conf entry"),
+        (wrong, "password authentication failed"),
+        (none, "wants a password"),
+        (format!("{place}?sslmode=verify-full&sslrootcert={}", shown(&other)), "not signed by an authority"),
+        (format!("{place}?sslmode=verify-full"), "no authority"),
+    ] {
+        let (is_done, said) = ask(&refused);
+        assert!(!is_done && said.contains(why), "{why}: {said}");
+    }
+    // By certificate.
+    let certs = specs[0].dir.join("certs");
+    let made = command(&["cert", "create-client", "app", "--certs-dir", shown(&certs)]);
+    assert!(made.status.success(), "{}", text(&made));
+    sql(&node, "CREATE ROLE app LOGIN").await;
+    sql(&node, "ALTER SYSTEM SET hba_rules = 'hostssl all app all cert'").await;
+    let host = place.split_once('@').expect("a user").1;
+    let file = |name: &str| shown(&certs.join(name)).to_string();
+    let parameters = format!(
+        "sslmode=verify-full&sslrootcert={}&sslcert={}&sslkey={}",
+        file("ca.crt"),
+        file("client.app.crt"),
+        file("client.app.key")
+    );
+    let (is_done, said) = ask(&format!("postgresql://app@{host}?{parameters}"));
+    assert!(is_done && said.contains("app"), "{said}");
 }
 
 /// An operator's own certificates: no node has the authority's key.

@@ -4,17 +4,17 @@
 use crate::cluster::{id, sql, until};
 use crate::secure::{joiner, secure_specs, token};
 use meridian_pki::authority::{Authority, Hosts};
-use meridian_pki::directory::{Directory, NODE, Pair};
+use meridian_pki::directory::{Directory, Pair};
 use meridian_pki::tls::Tls;
 use meridian_pki::verify::Bundle;
 use meridian_pki::{ClusterId, Moment, PrivateKey};
 use meridian_server::MachineRuntime;
 use meridian_server::node::base::runtime::Runtime;
 use meridian_server::node::base::version::Versions;
-use meridian_server::node::base::{BallotMessage, Clock, GroupId, NodeId, Peer, SchemaVersion, Timestamp, TxnId, Vote};
+use meridian_server::node::base::{Clock, NodeId};
 use meridian_server::node::rpc::{Place, Rpc};
 use meridian_server::node::security::{Keys, Protection};
-use meridian_server::node::wire::{Ask, Certify, Newcomer, Passed, Request, Standing};
+use meridian_server::node::wire::Request;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,16 +24,17 @@ const CALL: Duration = Duration::from_secs(5);
 const ANY_CLOCK: Duration = Duration::from_secs(3_600);
 const DAY: u64 = 86_400;
 
-struct World {
-    runtime: Arc<dyn Runtime>,
-    cluster: ClusterId,
-    authority: Authority,
-    bundle: Bundle,
+/// A cluster, by the files of its founder.
+pub struct World {
+    pub runtime: Arc<dyn Runtime>,
+    pub cluster: ClusterId,
+    pub authority: Authority,
+    pub bundle: Bundle,
     _scratch: tempfile::TempDir,
 }
 
 impl World {
-    fn of(certs: &Path) -> World {
+    pub fn of(certs: &Path) -> World {
         let scratch = tempfile::tempdir().expect("a directory");
         let runtime: Arc<dyn Runtime> = Arc::new(MachineRuntime::open(scratch.path()).expect("a free directory"));
         let directory = Directory::at(certs);
@@ -41,10 +42,10 @@ impl World {
         let cluster = meridian_pki::identity::cluster_of(authority.certificate()).expect("it names the cluster");
         World { runtime, cluster, authority, bundle, _scratch: scratch }
     }
-    fn now(&self) -> Moment {
+    pub fn now(&self) -> Moment {
         Moment::from_micros(self.runtime.physical_micros())
     }
-    fn pair(&self, authority: &Authority, cluster: ClusterId, node: u32, from: Moment, life: u64) -> Pair {
+    pub fn pair(&self, authority: &Authority, cluster: ClusterId, node: u32, from: Moment, life: u64) -> Pair {
         let key = PrivateKey::generate();
         let hosts = Hosts::default();
         let public = key.public().expect("a key");
@@ -53,7 +54,7 @@ impl World {
     }
     /// A process with a certificate, whose clock is at `at` when it verifies its own, and that says
     /// of itself that it is a node.
-    fn rpc(&self, pair: &Pair, bundle: Bundle, cluster: ClusterId, at: Option<Moment>, says: u32) -> Arc<Rpc> {
+    pub fn rpc(&self, pair: &Pair, bundle: Bundle, cluster: ClusterId, at: Option<Moment>, says: u32) -> Arc<Rpc> {
         let keys = Keys::new(Default::default());
         let mut context = keys.context(cluster.0, &self.runtime);
         if let Some(at) = at {
@@ -68,7 +69,7 @@ impl World {
 }
 
 /// What becomes of a question.
-async fn said(rpc: &Arc<Rpc>, addr: &str, request: Request) -> String {
+pub async fn said(rpc: &Arc<Rpc>, addr: &str, request: Request) -> String {
     match rpc.call_addr(addr, request, CALL).await {
         Ok(answer) => format!("answered: {answer:?}"),
         Err(e) => e.to_string(),
@@ -113,69 +114,6 @@ async fn certificates_that_are_not_good_are_refused() {
     assert!(!answer.starts_with("answered"), "{answer}");
     until("a word to the operator", async || node.log().contains("refused a node at")).await;
     assert_eq!(sql(&node, "SELECT 1").await, ["1"]);
-}
-
-/// Everything that a request can say of who has sent it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_member_speaks_for_itself_only() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let specs = secure_specs(dir.path(), 2);
-    let first = specs[0].start().await;
-    let second = joiner(&specs[1], &first.addr, &token(&specs[0], "token", 600)).start().await;
-    assert_eq!(id(&second), "n2");
-    second.kill();
-    let world = World::of(&specs[0].dir.join("certs"));
-    let pair = Directory::at(specs[1].dir.join("certs")).pair(NODE).expect("its own");
-    let rpc = world.rpc(&pair, world.bundle.clone(), world.cluster, None, 2);
-    let answer = said(&rpc, &first.addr, Request::Clock).await;
-    assert!(answer.starts_with("answered"), "as itself: {answer}");
-
-    let id = TxnId { hlc: Timestamp(1 << 50), gateway: NodeId(1) };
-    let group = GroupId(77_777);
-    let from = Newcomer { addr: "127.0.0.1:1".into(), token: 7 };
-    let vote = |message| Request::Ballot { group: None, message };
-    let join = |node: u32, is_passed_on| Request::Join {
-        node: NodeId(node),
-        token: 0,
-        addr: "127.0.0.1:1".into(),
-        sql_addr: "127.0.0.1:2".into(),
-        region: "r9".into(),
-        zone: "z".into(),
-        is_passed_on,
-        versions: Versions::OWN,
-    };
-    let relayed = |request: &Request| {
-        let request: Passed = Passed::new(request).expect("it encodes");
-        Request::Relayed { from: NodeId(1), request, seal: None }
-    };
-    let key = PrivateKey::generate().public().expect("a key");
-    let token = meridian_pki::join::TokenId([7; 8]);
-    let requests = vec![
-        vote(BallotMessage::VoteRequest { id, from: Peer::Gateway(NodeId(1)) }),
-        vote(BallotMessage::VoteRequest { id, from: Peer::Group(group) }),
-        vote(BallotMessage::Vote { id, from: group, vote: Vote::Yes(Timestamp(5)) }),
-        vote(BallotMessage::OutcomeAck { id, from: group, reply: false }),
-        Request::ChangeCatalog { id, base: SchemaVersion(1), change: Default::default(), with: Vec::new(), is_again: false },
-        join(1, true),
-        join(1, false),
-        join(3, true),
-        join(0, true),
-        Request::Stand { node: NodeId(1), standing: Standing::Draining, is_passed_on: false },
-        Request::AdvanceClock { by: Duration::from_secs(5) },
-        Request::CreateToken { life_secs: 60 },
-        Request::Init,
-        Request::Muster { from, ask: Ask::Who },
-        relayed(&Request::Status),
-        Request::Certify(Certify { key, hosts: Vec::new(), token: Some(token) }),
-    ];
-    // The node has heard by a ping what the second one holds: nothing of that group.
-    let known = said(&rpc, &first.addr, Request::Status).await;
-    assert!(known.starts_with("answered"), "{known}");
-    for request in requests {
-        let (shown, answer) = (format!("{request:?}"), said(&rpc, &first.addr, request).await);
-        assert!(!answer.starts_with("answered"), "{shown} was {answer}");
-    }
-    assert_eq!(sql(&first, "SELECT 1").await, ["1"]);
 }
 
 /// Connections that say nothing, or garbage, take no place from others.

@@ -16,9 +16,12 @@ use crate::transport::wire::{ClusterVersions, NodeRecord, Standing};
 use meridian_base::record::Committed;
 use meridian_base::version::{ClusterVersion, Versions, refused_version};
 use meridian_base::{Clock, DescriptorId, Error, GroupId, KeyRange, NodeId, Result, SchemaVersion, Timestamp};
+use meridian_pki::rotation::StoredRotation;
 use meridian_sql::catalog::{Catalog, CatalogChange, Descriptor, Group, GroupKind};
 use meridian_store::GroupStore;
-use rows::{DESCRIPTORS, Meta, NODES, NodeRow, meta_key, newest_readable, read_row, scan_all, stored, stored_meta};
+use rows::{
+    DESCRIPTORS, Meta, NODES, NodeRow, ROTATION, meta_key, newest_readable, read_row, rotation_key, scan_all, stored, stored_meta,
+};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,6 +51,7 @@ pub struct CatalogCache {
     past: RwLock<Option<(Arc<Catalog>, Timestamp)>>,
     nodes: RwLock<BTreeMap<NodeId, NodeRow>>,
     meta: RwLock<Meta>,
+    rotation: RwLock<Option<StoredRotation>>,
     changed: watch::Sender<u64>,
 }
 
@@ -62,6 +66,7 @@ impl CatalogCache {
             past: RwLock::default(),
             nodes: RwLock::default(),
             meta: RwLock::default(),
+            rotation: RwLock::default(),
             changed: watch::Sender::new(0),
         })
     }
@@ -132,6 +137,11 @@ impl CatalogCache {
         }
     }
 
+    /// The last rotation of the authority.
+    pub fn rotation(&self) -> Option<StoredRotation> {
+        self.rotation.read().clone()
+    }
+
     /// The descriptor of a group, which may be leaving.
     pub fn group(&self, id: GroupId) -> Option<Group> {
         self.newest().descriptors.get(&DescriptorId(id.0))?.replicated().cloned()
@@ -191,6 +201,8 @@ impl CatalogCache {
             let row: NodeRow = read_row(&bytes)?;
             nodes.insert(row.record.id, row);
         }
+        let rotation = store.get(rotation_key().as_bytes(), at)?.and_then(|row| row.value);
+        *self.rotation.write() = rotation.map(|bytes| read_row(&bytes)).transpose()?;
         *self.nodes.write() = nodes;
         *self.meta.write() = meta;
         self.upcoming.write().clear();
@@ -246,6 +258,7 @@ impl CatalogCache {
                     let row: NodeRow = read_row(v)?;
                     self.nodes.write().insert(row.record.id, row);
                 }
+                (Some(ROTATION), Some(v)) => *self.rotation.write() = Some(read_row(v)?),
                 _ => {}
             }
         }

@@ -11,6 +11,7 @@
 //! | 5 | version | the id of the step that made it, of the newest [`STEPS_KEPT`] versions |
 //! | 6 | token of a new node | the node's id, kept for ever: a node that asks twice gets the same one |
 //! | 7 | id of a join token | `pki::join::StoredToken`, until a day after its end |
+//! | 8 | – | `pki::rotation::StoredRotation`: the last rotation of the authority |
 
 use crate::transport::wire::NodeRecord;
 use meridian_base::key::encode;
@@ -33,6 +34,7 @@ const STEPS: u32 = 5;
 pub(crate) const STEPS_KEPT: u64 = 10_000;
 const TOKENS: u32 = 6;
 const JOIN_TOKENS: u32 = 7;
+pub(super) const ROTATION: u32 = 8;
 
 /// The catalog's own row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,6 +96,12 @@ pub(crate) fn join_token_key(id: TokenId) -> Key {
 
 pub(crate) fn join_token_range() -> KeyRange {
     KeyRange::prefix(&JOIN_TOKENS.to_be_bytes())
+}
+
+pub(crate) fn rotation_key() -> Key {
+    let mut key = Vec::new();
+    encode::index(&mut key, ROTATION);
+    key.into()
 }
 
 pub(crate) fn lease_key(id: GroupId) -> Key {

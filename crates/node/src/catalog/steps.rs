@@ -2,7 +2,7 @@
 //! this node.
 
 use crate::catalog::rows::NodeRow;
-use crate::transport::wire::{Changed, Redemption, Slice, Standing, StepWait};
+use crate::transport::wire::{Changed, KeepRotation, Redemption, Slice, Standing, StepWait};
 use meridian_base::{Error, GroupId, NodeId, Result, SchemaVersion, Timestamp, TxnId};
 use meridian_pki::join::{Refusal, StoredToken, TokenId};
 use meridian_sql::catalog::CatalogChange;
@@ -70,6 +70,11 @@ pub(crate) enum Job {
     Redeem {
         redemption: Box<Redemption>,
         reply: oneshot::Sender<Result<std::result::Result<NodeId, Refusal>>>,
+    },
+    /// The next state of a rotation of the authority.
+    KeepRotation {
+        keep: Box<KeepRotation>,
+        reply: oneshot::Sender<Result<()>>,
     },
     Answered {
         group: GroupId,

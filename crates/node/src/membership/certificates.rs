@@ -43,6 +43,8 @@ pub(crate) struct Certificates {
     pub keys: Arc<Keys>,
     pub token: Option<Token>,
     pub life_secs: u64,
+    /// Held while its files are changed.
+    pub changing: tokio::sync::Mutex<()>,
 }
 
 /// What an error of a certificate directory means for a node that starts.
@@ -75,6 +77,7 @@ impl Certificates {
             keys: Keys::new(security.bugs),
             token: security.token.clone(),
             life_secs: security.life_secs,
+            changing: Default::default(),
         }
     }
 

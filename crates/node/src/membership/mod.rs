@@ -27,6 +27,7 @@ pub(crate) mod reach;
 pub(crate) mod registering;
 pub(crate) mod renewing;
 pub(crate) mod revoking;
+pub(crate) mod rotating;
 pub mod shared;
 pub(crate) mod signing;
 pub(crate) mod space;

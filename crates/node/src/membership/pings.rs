@@ -116,7 +116,9 @@ pub(crate) fn hear(shared: &Shared, node: NodeId, mut ping: Ping, measured: Opti
         ping.leads.retain(|(group, _)| groups.contains(group));
         ping.holds.retain(|group| groups.contains(group));
         ping.lost.retain(|(group, _)| groups.contains(group));
+        ping.full.retain(|(group, _)| groups.contains(group));
     }
+    ping.hears.retain(|other| *other == shared.me() || shared.rpc.knows(*other));
     for (group, term) in &ping.leads {
         shared.groups.learn_leader(*group, node, *term);
     }

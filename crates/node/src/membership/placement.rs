@@ -135,6 +135,14 @@ impl Balance {
     }
 }
 
+/// All but those that the operator takes out. A vote for the catalog is no place in a region that
+/// nothing else can take: a smaller cluster has fewer of them, as if it had been founded so.
+fn those_that_stay(shared: &Shared, nodes: &[placement::Node]) -> Vec<placement::Node> {
+    let records = shared.catalog.nodes();
+    let is_out = |id: NodeId| records.iter().any(|n| n.id == id && n.standing == Standing::Decommissioning);
+    nodes.iter().filter(|n| !is_out(n.id)).cloned().collect()
+}
+
 /// Keeps the members of the groups that this node leads where placement wants them. Groups do not
 /// wait for each other: one whose new member cannot be reached holds up nobody.
 pub(crate) async fn placement_loop(shared: Arc<Shared>) {
@@ -178,7 +186,7 @@ pub(crate) fn wanted(shared: &Shared, replica: &Replica) -> Option<Placement> {
         primaries: Vec::new(),
     };
     if replica.id == GroupId::CATALOG {
-        let mut wanted = placement::place_catalog(&nodes, &current);
+        let mut wanted = placement::place_catalog(&those_that_stay(shared, &nodes), &current);
         // Every node plans from its own copy of the catalog.
         let is_lost = |id: NodeId| shared.catalog.nodes().iter().any(|n| n.id == id && n.standing == Standing::Lost);
         let others = nodes.iter().map(|n| n.id).filter(|n| !wanted.voters.contains(n) && !is_lost(*n));

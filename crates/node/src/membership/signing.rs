@@ -1,7 +1,7 @@
 //! Who signs certificates: the nodes that have the authority's key. Others pass requests on to
 //! them.
 
-use crate::membership::certificates::{Certificates, now, unusable};
+use crate::membership::certificates::{Certificates, now};
 use crate::membership::shared::Shared;
 use crate::membership::tokens;
 use crate::transport::wire::{Certified, Certify, Request, Response, Standing};
@@ -9,6 +9,7 @@ use meridian_base::{Error, NodeId, Result};
 use meridian_pki::Certificate;
 use meridian_pki::authority::Hosts;
 use meridian_pki::identity::cluster_of;
+use meridian_pki::rotation::Phase;
 use meridian_pki::{ClusterId, Fingerprint};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +22,13 @@ fn certificates(shared: &Shared) -> Result<&Certificates> {
 
 /// A certificate, of this node or of the first other one that signs.
 pub(crate) async fn certified(shared: &Arc<Shared>, certify: &Certify) -> Result<Certified> {
-    if certificates(shared)?.signs() {
-        return sign(shared, shared.me(), certify).await;
-    }
     let mut last = Error::unavailable("no node with the authority's key is known");
+    if certificates(shared)?.signs() {
+        match sign(shared, shared.me(), certify).await {
+            Ok(certified) => return Ok(certified),
+            Err(e) => last = e,
+        }
+    }
     let nodes = shared.catalog.nodes();
     for node in nodes.iter().filter(|n| n.id != shared.me() && n.standing != Standing::Decommissioned) {
         match shared.rpc.call(node.id, Request::Certify(certify.clone()), CALL).await {
@@ -57,12 +61,21 @@ pub(crate) async fn sign(shared: &Arc<Shared>, from: NodeId, certify: &Certify) 
     }
     let signed = || -> meridian_pki::Result<Certified> {
         let authority = certificates.directory.authority()?;
+        // Another node may have the new one's key, or this one be about to take it.
+        if let Some(Phase::Signing { new, .. }) = shared.catalog.rotation().map(|r| r.phase)
+            && new != authority.certificate().fingerprint()
+        {
+            return Err(meridian_pki::Error::new(
+                meridian_pki::Kind::Refused,
+                "the authority that this node has is being replaced",
+            ));
+        }
         let cluster = cluster_of(authority.certificate()).unwrap_or(ClusterId(shared.rpc.cluster()));
         let hosts = Hosts::parse(certify.hosts.iter().map(String::as_str))?;
         let made = authority.sign_node(cluster, node, &hosts, &certify.key, now(&shared.runtime), certificates.life_secs)?;
         Ok(Certified { chain: vec![made.der().to_vec()] })
     };
-    let certified = signed().map_err(unusable)?;
+    let certified = signed().map_err(|e| Error::unavailable(e.to_string()))?;
     tracing::info!("event=certificate_signed node={} for={from}", node.0);
     Ok(certified)
 }

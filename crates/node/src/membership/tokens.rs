@@ -10,6 +10,7 @@ use crate::transport::wire::{Redemption, Request, Response, TokenText};
 use meridian_base::version::ClusterVersion;
 use meridian_base::{Error, GroupId, NodeId, Result};
 use meridian_pki::join::{Refusal, StoredToken, Token, TokenId};
+use meridian_pki::verify::CLOCK_TOLERANCE_SECS;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -96,6 +97,10 @@ impl Ask for Redemption {
 
 /// The answers of the catalog's primary.
 pub(crate) async fn keep_here(shared: &Arc<Shared>, token: StoredToken) -> Result<()> {
+    // The node that made it may be another one, whose clock differs.
+    if token.expires > now(&shared.runtime).plus(LIFE_SECS_MAX + CLOCK_TOLERANCE_SECS) || token.used.is_some() {
+        return Err(Error::sql("22023", "a new token is good for thirty days at most, and nobody has used it"));
+    }
     shared.steps.ask(|reply| Job::KeepToken { token, reply }).await
 }
 

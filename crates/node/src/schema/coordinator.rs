@@ -290,6 +290,10 @@ impl Coordinator {
                 let redeemed = self.redeem(*redemption).await;
                 let _ = reply.send(redeemed);
             }
+            Job::KeepRotation { keep, reply } => {
+                let kept = self.keep_rotation(*keep).await;
+                let _ = reply.send(kept);
+            }
             Job::Stand { node, standing, reply } => {
                 let done = self.stand(node, standing).await;
                 let _ = reply.send(done);

@@ -261,6 +261,12 @@ impl Rpc {
         }
     }
 
+    /// Ends every connection, those of others as well: whoever is still trusted connects again.
+    pub(crate) fn end_connections(&self) {
+        self.served.lock().values().for_each(|(_, ended)| ended.notify_one());
+        self.close_all("it has to show its certificate again");
+    }
+
     /// The cluster is at this version.
     pub(crate) fn require(&self, version: ClusterVersion) {
         self.cluster_version.store(version.0, Ordering::Release);
@@ -583,9 +589,13 @@ impl Rpc {
 
     /// Ends all calls that still wait for an answer.
     pub(crate) fn disconnect(&self) {
+        self.close_all("this node stops");
+    }
+
+    fn close_all(&self, why: &str) {
         for peer in self.peers.read().values() {
             if let Some(connection) = peer.connection.try_lock().ok().and_then(|mut slot| slot.take()) {
-                connection.close(&unreachable(&peer.addr(), "this node stops"));
+                connection.close(&unreachable(&peer.addr(), why));
             }
         }
     }

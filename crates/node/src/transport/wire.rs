@@ -10,8 +10,10 @@
 //! The protocol has a version from the first day; nodes of another one are refused by name. A tag
 //! that is unknown is an error for that call, never for the connection.
 
+mod authority;
 mod reads;
 
+pub use authority::{KeepRotation, RotationStatus, RotationStep};
 pub use reads::{Found, GlobalView, ReadAnswer, ReadOp, ReadResult, ReplicaAnswer, ReplicaView, View, WireBusy, WireLocking};
 
 use crate::local::room::Left;
@@ -307,6 +309,16 @@ pub enum Request {
     /// For a node that has the authority's key: a certificate for the sender, or for the node that
     /// a token has made.
     Certify(Certify),
+    /// Which authorities the node asked trusts, and which one has signed what it shows.
+    Authorities,
+    /// From an operator: the next step of a rotation of the authority.
+    Rotate {
+        step: RotationStep,
+        /// Without waiting for nodes that are not ready.
+        is_forced: bool,
+    },
+    /// For the catalog's primary: how far a rotation is.
+    KeepRotation(Box<KeepRotation>),
 }
 
 /// See [`Request::Redeem`].
@@ -419,6 +431,9 @@ impl Request {
             | Request::FindToken(_)
             | Request::Redeem(_)
             | Request::Certify(_)
+            | Request::Authorities
+            | Request::Rotate { .. }
+            | Request::KeepRotation(_)
             | Request::Stand { .. } => false,
         }
     }
@@ -520,6 +535,8 @@ pub enum Response {
     Token(Option<StoredToken>),
     Redeemed(std::result::Result<NodeId, meridian_pki::join::Refusal>),
     Certified(Certified),
+    Authorities(meridian_pki::rotation::Report),
+    Rotation(RotationStatus),
 }
 
 /// What `meridian node status` says of versions.

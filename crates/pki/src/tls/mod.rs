@@ -29,6 +29,7 @@ use crate::der::{Reader, only, tag};
 use crate::directory::Pair;
 use crate::error::{Error, Kind, Result};
 use crate::identity::{ClusterId, Identity};
+use crate::rotation::Report;
 use crate::time::Moment;
 use crate::verify::{Bundle, PeerRefusal, Usage, verify};
 use meridian_base::NodeId;
@@ -191,6 +192,16 @@ impl Tls {
     /// The cluster that it is of.
     pub fn cluster(&self) -> ClusterId {
         self.context.cluster
+    }
+    /// Whom it trusts, and whose certificate it shows. An error if its authority is not in its own
+    /// bundle, which [`Tls::new`] refuses.
+    pub fn report(&self) -> Result<Report> {
+        let current = self.current();
+        let last = current.pair.chain().last().expect("a pair has a certificate");
+        let authorities = current.bundle.authorities();
+        let shows = authorities.iter().find(|a| a.subject == last.issuer);
+        let shows = shows.ok_or_else(|| Error::new(Kind::Absent, "this node's certificate has no authority"))?.fingerprint();
+        Ok(Report { trusts: authorities.iter().map(Certificate::fingerprint).collect(), shows })
     }
     pub(crate) fn now(&self) -> Moment {
         self.context.now()

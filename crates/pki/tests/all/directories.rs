@@ -184,8 +184,15 @@ fn an_authority_is_replaced_in_its_directory() {
     assert_eq!(directory.bundle().expect("read").authorities().len(), 2);
     assert_eq!(directory.authority().expect("read").certificate(), cluster.authority.certificate(), "the old one signs");
     assert_eq!(mode(&directory.file(NEXT_AUTHORITY_KEY)), 0o600);
+    assert_eq!(directory.next_authority().expect("read").map(|a| a.certificate().clone()).as_ref(), Some(next.certificate()));
     directory.promote().expect("promoted");
     assert_eq!(directory.authority().expect("read").certificate(), next.certificate());
+    assert!(directory.next_authority().expect("read").is_none());
+    // A crash before the certificate was there, and after it was there alone.
+    fs::copy(directory.file("node.key"), directory.file(NEXT_AUTHORITY_KEY)).expect("copied");
+    assert_eq!(directory.next_authority().map(drop).map_err(|e| e.kind()), Err(Kind::Mismatch));
+    directory.forget_next().expect("removed");
+    directory.forget_next().expect("twice is once");
     let mut bundle = directory.bundle().expect("read");
     bundle.remove(cluster.authority.certificate().fingerprint()).expect("removed");
     assert_eq!(bundle.clone().remove(next.certificate().fingerprint()).map_err(|e| e.kind()), Err(Kind::Refused));

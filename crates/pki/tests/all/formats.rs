@@ -2,7 +2,7 @@
 
 use meridian_fixtures::Fixtures;
 use meridian_pki::join::{Answer, Ask, StoredToken};
-use meridian_pki::rotation::{Phase, Report};
+use meridian_pki::rotation::{Phase, Report, StoredRotation};
 
 #[test]
 fn what_was_written_is_read() {
@@ -12,5 +12,6 @@ fn what_was_written_is_read() {
     fixtures.value::<StoredToken>("stored token");
     fixtures.kinds::<Phase>("phase");
     fixtures.value::<Report>("report");
+    fixtures.value::<StoredRotation>("stored rotation");
     fixtures.finish();
 }

@@ -2,7 +2,7 @@
 
 use crate::world::*;
 use meridian_base::NodeId;
-use meridian_pki::rotation::{Hindrance, Phase, Report, Rotation};
+use meridian_pki::rotation::{Endorsed, Hindrance, Phase, Report, Rotation, StoredRotation};
 use meridian_pki::tls::Tls;
 use meridian_pki::{Authority, Bundle, Fingerprint, Moment, PlantedBug, PlantedBugs};
 use proptest::prelude::*;
@@ -76,6 +76,75 @@ fn a_stolen_key_is_out_without_waiting() {
     rotation.force();
     assert_eq!(rotation.force(), Phase::Settled { authority: print(2) });
     assert_eq!(rotation.force(), Phase::Settled { authority: print(2) });
+}
+
+#[test]
+fn a_rotation_is_taken_back_until_the_new_authority_signs() {
+    let mut rotation = Rotation::at(Phase::Settled { authority: print(1) }, PlantedBugs::NONE);
+    rotation.begin(print(2)).expect("begun");
+    assert_eq!(rotation.cancel(), Ok(Phase::Settled { authority: print(1) }));
+    assert_eq!(rotation.cancel(), Ok(Phase::Settled { authority: print(1) }));
+    rotation.begin(print(3)).expect("begun");
+    rotation.force();
+    assert!(rotation.cancel().is_err());
+    assert_eq!(rotation.signer(), print(3));
+}
+
+#[test]
+fn only_the_old_authority_names_the_new_one() {
+    let cluster = Cluster::new();
+    let (next, thief) = (Authority::create(cluster.id, NOW), Authority::create(cluster.id, NOW));
+    let (next, thief) = (next.expect("made"), thief.expect("made"));
+    let endorsed = Endorsed::new(&cluster.authority, next.certificate()).expect("signed");
+    let (old, new) = (cluster.authority.certificate().fingerprint(), next.certificate().fingerprint());
+    assert_eq!((endorsed.old(), endorsed.new_authority()), (old, new));
+    assert_eq!(endorsed.certificate(&cluster.bundle(), cluster.id).as_ref(), Ok(next.certificate()));
+    // By somebody else, for another cluster, for what is no authority.
+    let own = Endorsed::new(&thief, thief.certificate()).expect("signed");
+    assert!(own.certificate(&cluster.bundle(), cluster.id).is_err());
+    assert!(endorsed.certificate(&cluster.bundle(), meridian_pki::ClusterId(1)).is_err());
+    let node = Endorsed::new(&cluster.authority, cluster.pair(1).certificate()).expect("signed");
+    assert!(node.certificate(&cluster.bundle(), cluster.id).is_err());
+    // Each bit counts.
+    let bytes = meridian_base::envelope::encode(&endorsed);
+    for at in 0..bytes.len() * 8 {
+        let mut changed = bytes.clone();
+        changed[at / 8] ^= 1 << (at % 8);
+        let Ok(read) = meridian_base::envelope::decode::<Endorsed>(&changed) else { continue };
+        let believed = read.certificate(&cluster.bundle(), cluster.id);
+        // A signature has other encodings of the same numbers; the certificate has none.
+        assert!(believed.is_err() || believed.as_ref() == Ok(next.certificate()), "bit {at}");
+    }
+}
+
+#[test]
+fn a_stored_rotation_goes_forward() {
+    let cluster = Cluster::new();
+    let next = Authority::create(cluster.id, NOW).expect("made");
+    let last = Authority::create(cluster.id, NOW).expect("made");
+    let (old, new) = (cluster.authority.certificate().fingerprint(), next.certificate().fingerprint());
+    let endorsed = Endorsed::new(&cluster.authority, next.certificate()).expect("signed");
+    let at = |phase| StoredRotation { phase, endorsed: endorsed.clone(), signer: NodeId(1), is_forced: false };
+    let introduced = at(Phase::Introduced { old, new });
+    let signing = at(Phase::Signing { old, new });
+    let (done, cancelled) = (at(Phase::Settled { authority: new }), at(Phase::Settled { authority: old }));
+    let all = [&introduced, &signing, &done, &cancelled];
+    let follow = |before: Option<&StoredRotation>| all.map(|next| next.may_follow(before));
+    assert_eq!(follow(None), [true, false, false, false]);
+    assert_eq!(follow(Some(&introduced)), [false, true, false, true]);
+    assert_eq!(follow(Some(&signing)), [false, false, true, false]);
+    assert_eq!(follow(Some(&done)), [false; 4]);
+    assert_eq!(follow(Some(&cancelled)), [true, false, false, false]);
+    // Another node's, or with another authority in the middle.
+    let other = StoredRotation { signer: NodeId(2), ..signing.clone() };
+    assert!(!other.may_follow(Some(&introduced)));
+    let other = Endorsed::new(&cluster.authority, last.certificate()).expect("signed");
+    assert!(!StoredRotation { endorsed: other, ..signing }.may_follow(Some(&introduced)));
+    // The next one begins with the authority that signs now.
+    let after = Endorsed::new(&next, last.certificate()).expect("signed");
+    let (old, new) = (after.old(), after.new_authority());
+    let again = StoredRotation { phase: Phase::Introduced { old, new }, endorsed: after, signer: NodeId(2), is_forced: false };
+    assert!(again.may_follow(Some(&done)) && !again.may_follow(Some(&cancelled)));
 }
 
 /// Random steps; a bug is found by some of them.

@@ -2,5 +2,6 @@
 //! one process with real files and real sockets on loopback.
 
 mod clients;
+mod first_bytes;
 mod single_node;
 mod support;

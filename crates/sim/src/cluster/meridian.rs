@@ -51,6 +51,8 @@ pub struct Tuning {
     /// Nodes that start with a program of the version before the next time, and with this one after
     /// that.
     pub older_programs: Arc<Mutex<BTreeSet<String>>>,
+    /// Sessions compare privileges when they prepare a statement, and never again: a planted bug.
+    pub checks_at_prepare_only: bool,
 }
 
 impl Default for Tuning {
@@ -67,6 +69,7 @@ impl Default for Tuning {
             repeated_share: 0.0,
             dead_after: DEAD_AFTER_DEFAULT,
             older_programs: Arc::default(),
+            checks_at_prepare_only: false,
         }
     }
 }
@@ -145,6 +148,7 @@ impl Software for Meridian {
 
     fn start(&self, runtime: SimRuntime, spec: NodeSpec) -> LocalBoxFuture<'static, Result<Started<MeridianGateway>>> {
         let (mut config, nodes) = (self.config(&spec), self.nodes.clone());
+        let checks_at_prepare_only = self.tuning.checks_at_prepare_only;
         config.echoes = echoes(runtime.host().clone(), self.tuning.repeated_share);
         if self.tuning.older_programs.lock().remove(&spec.name) {
             config.versions = OLDER_PROGRAM;
@@ -166,6 +170,9 @@ impl Software for Meridian {
                 }
             };
             let shared = Shared::new();
+            if checks_at_prepare_only {
+                shared.plant_checks_at_prepare_only();
+            }
             node.run_jobs(&shared, ATTENTION);
             let gateway = Arc::new(MeridianGateway { node, shared, next_session: AtomicU64::new(1) });
             nodes.lock().insert(spec.name, Arc::downgrade(&gateway));

@@ -11,6 +11,7 @@ mod leaving;
 mod life;
 mod past;
 mod reach;
+mod revoke;
 mod schema;
 mod script;
 mod spread;
@@ -284,6 +285,28 @@ fn schemas_change_while_the_catalogs_primary_is_dead() {
     c.kill(dead);
     c.sql(US, "defaultdb", "CREATE TABLE t (id INT8 PRIMARY KEY)");
     c.sql(US, "defaultdb", "INSERT INTO t VALUES (1)");
+}
+
+/// A cluster of three regions becomes one of two: no other node takes the vote for the catalog, and
+/// the cluster has as many as one that was founded with two.
+#[test]
+fn the_last_node_of_a_region_is_decommissioned() {
+    let mut c = Cluster::start(3, 1, 65, Tuning::default());
+    c.pass(Duration::from_secs(15));
+    let catalog = GroupId::CATALOG.0.to_string();
+    let (one, two, three) = (c.id_of("n1"), c.id_of("n2"), c.id_of("n3"));
+    c.await_voters(&catalog, &[one, two, three]);
+    c.stand("n1", three, Standing::Decommissioning).expect("taken");
+    let end = c.elapsed() + Duration::from_secs(40);
+    while let Err(e) = c.stand("n1", three, Standing::Decommissioned) {
+        assert!(e.sqlstate() == "55000" && c.elapsed() < end, "{e}");
+        c.pass(Duration::from_secs(1));
+    }
+    c.pass(Duration::from_secs(5));
+    assert!(c.has_ended("n3"), "a node that was decommissioned stops");
+    c.sql(EU, "defaultdb", "CREATE TABLE t (id INT8 PRIMARY KEY)");
+    c.sql(US, "defaultdb", "INSERT INTO t VALUES (1)");
+    assert_eq!(c.sql(EU, "defaultdb", "SELECT count(*) FROM t"), [["1"]]);
 }
 
 /// The only node of a database's home region keeps what nobody else may have, and SHOW RANGES says

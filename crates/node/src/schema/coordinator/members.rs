@@ -2,14 +2,16 @@
 
 use super::{Coordinator, LEAVES_WITHIN, TOKEN_KEPT_SECS, TOKENS_MAX, decommissioned, entry, stored_token};
 use crate::catalog::rows::{
-    Meta, NodeRow, join_token_key, join_token_range, meta_key, newest_readable, node_key, read_row, row, scan_all, token_key,
+    Meta, NodeRow, join_token_key, join_token_range, meta_key, newest_readable, node_key, read_row, rotation_key, row, scan_all,
+    token_key,
 };
 use crate::membership::certificates::now;
 use crate::membership::joining::NEW;
-use crate::transport::wire::{NodeRecord, Redemption, Standing};
+use crate::transport::wire::{KeepRotation, NodeRecord, Redemption, Standing};
 use meridian_base::version::refused_version;
 use meridian_base::{ColumnMask, Error, NodeId, Result, Timestamp, Write};
 use meridian_pki::join::{Refusal, StoredToken};
+use meridian_pki::rotation::StoredRotation;
 use tokio::time::Instant;
 
 impl Coordinator {
@@ -118,6 +120,20 @@ impl Coordinator {
             writes.push(row(join_token_key(token), &stored)?);
         }
         self.take_in(NodeRow { record, versions }, meta, writes, is_new).await.map(Ok)
+    }
+
+    /// Writes down how far a rotation of the authority is, unless it is elsewhere by now.
+    pub(super) async fn keep_rotation(&mut self, keep: KeepRotation) -> Result<()> {
+        let row_of = self.replica.store.newest(rotation_key().as_bytes())?.and_then(|row| row.value);
+        let before = row_of.map(|bytes| read_row::<StoredRotation>(&bytes)).transpose()?;
+        if before.as_ref() == Some(&keep.next) {
+            return Ok(());
+        }
+        if before.as_ref().map(|b| b.phase) != keep.expected || !keep.next.may_follow(before.as_ref()) {
+            return Err(Error::unavailable("the rotation of the authority is in another phase"));
+        }
+        let writes = vec![row(rotation_key(), &keep.next)?];
+        self.write_nodes(self.meta.clone(), writes).await
     }
 
     /// The identity that was given for a token.

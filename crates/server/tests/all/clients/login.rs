@@ -32,13 +32,13 @@ fn clock() -> Clock {
 }
 
 /// A cluster's authority, and its only node.
-struct World {
+pub struct World {
     authority: Authority,
-    tls: Arc<Tls>,
+    pub tls: Arc<Tls>,
 }
 
 impl World {
-    fn new() -> World {
+    pub fn new() -> World {
         let id = ClusterId::random();
         let authority = Authority::create(id, now()).expect("an authority");
         let key = PrivateKey::generate();
@@ -64,14 +64,14 @@ impl World {
         let security = Security { tls: Some(self.tls.clone()), mode: LoginMode::Rules };
         ServerOptions { security, startup_timeout: Duration::from_secs(20), ..ServerOptions::default() }
     }
-    fn connector(&self, pair: Option<&Pair>) -> Rustls {
+    pub fn connector(&self, pair: Option<&Pair>) -> Rustls {
         let config = client_config(SslMode::VerifyFull, Some(self.bundle()), pair, clock()).expect("a configuration");
         Rustls { connector: TlsConnector::from(Arc::new(config)), end_point: self.tls.current().end_point.clone() }
     }
 }
 
 /// Runs statements as the superuser, beside all rules.
-async fn sql(node: &Memory, text: &str) {
+pub async fn sql(node: &Memory, text: &str) {
     let options =
         SessionOptions { id: SessionId(u64::MAX), user: "root".into(), database: "postgres".into(), ..Default::default() };
     let mut session = SessionFactory::open(node, options, node.shared()).await.expect("a session");
@@ -87,12 +87,20 @@ async fn secure() -> (World, Running) {
 
 /// tokio-postgres over rustls.
 #[derive(Clone)]
-struct Rustls {
+pub struct Rustls {
     connector: TlsConnector,
     end_point: Option<Vec<u8>>,
 }
 
-struct Bound<S> {
+impl Rustls {
+    /// A handshake, and nothing else.
+    pub async fn connecting<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) -> io::Result<TlsStream<S>> {
+        let name = "127.0.0.1".try_into().expect("an address");
+        self.connector.connect(name, stream).await
+    }
+}
+
+pub struct Bound<S> {
     stream: TlsStream<S>,
     end_point: Option<Vec<u8>>,
 }

@@ -2,7 +2,7 @@
 //! in memory.
 
 mod driver;
-mod login;
+pub mod login;
 mod memory;
 mod raw;
 mod tools;

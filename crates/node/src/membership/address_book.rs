@@ -58,7 +58,9 @@ pub(crate) async fn keep(shared: Arc<Shared>) {
 }
 
 fn format(nodes: &[NodeRecord]) -> String {
-    let lines = nodes.iter().map(|n| format!("{} {}\n", n.id.0, n.addr));
+    // Nobody asks a node that is out, and it tells nobody that another one is.
+    let members = nodes.iter().filter(|n| n.standing != Standing::Decommissioned);
+    let lines = members.map(|n| format!("{} {}\n", n.id.0, n.addr));
     format!("{HEADER}\n{}", lines.collect::<String>())
 }
 
@@ -98,6 +100,8 @@ mod tests {
         assert_eq!(parse(&format(&nodes)), nodes);
         assert_eq!(parse(&format(&nodes).replace("\n1 ", "\nx ")), nodes[1..]);
         assert_eq!(parse("1 a.example:7000\n"), []);
+        let out = NodeRecord { standing: Standing::Decommissioned, ..nodes[0].clone() };
+        assert_eq!(parse(&format(&[out, nodes[1].clone()])), nodes[1..]);
     }
 
     proptest! {

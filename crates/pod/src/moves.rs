@@ -45,6 +45,7 @@ enum At {
     Body,
     Remove(Body, Remove),
     End(Option<Body>),
+    Wake(Option<Body>),
     Unlock,
     Over,
 }
@@ -122,8 +123,13 @@ impl MoveOut {
                 self.at = At::End(None);
             }
             At::End(body) => {
-                let answer = body.map_or(Moved::Stays, |body| Moved::Out(self.node, body));
+                let body = *body;
                 place.end(segment, self.claim.incarnation);
+                self.at = At::Wake(body);
+            }
+            At::Wake(body) => {
+                let answer = body.map_or(Moved::Stays, |body| Moved::Out(self.node, body));
+                place.wake(segment);
                 self.at = At::Over;
                 return Ok(answer);
             }

@@ -142,6 +142,16 @@ impl Memory for View {
         self.device.borrow_mut().set_word(at, held.max(value));
         held
     }
+    fn fetch_add(&self, at: u64, value: u64) -> u64 {
+        let held = self.load(at);
+        self.device.borrow_mut().set_word(at, held.wrapping_add(value));
+        held
+    }
+    fn fetch_or(&self, at: u64, bits: u64) -> u64 {
+        let held = self.load(at);
+        self.device.borrow_mut().set_word(at, held | bits);
+        held
+    }
     fn swap(&self, at: u64, value: u64) -> u64 {
         let held = self.load(at);
         self.device.borrow_mut().set_word(at, value);

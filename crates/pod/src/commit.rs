@@ -359,7 +359,8 @@ impl Commit {
                     ending => At::Release(i + 1, ending),
                 };
             }
-            // The others of the chain are found through the first, and mean nothing once that has ended.
+            // The others of the chain are found through the first, and mean nothing once that has
+            // ended.
             At::End(ending) => {
                 self.first(segment).end(segment, self.claim.incarnation);
                 self.at = At::Wake(ending);

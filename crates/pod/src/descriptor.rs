@@ -1,8 +1,8 @@
 //! Descriptors: what a host is doing to shared tuples, for everyone to see.
 //!
 //! A descriptor is for one transaction, or for one tuple's move, at a time; each use is an
-//! *incarnation*. It is written by its host alone, and lists every tuple *before* its lock is taken.
-//! So when the host has died, L finds all that it has left half done ([`crate::Repair`]).
+//! *incarnation*. It is written by its host alone, and lists every tuple *before* its lock is
+//! taken. So when the host has died, L finds all that it has left half done ([`crate::Repair`]).
 //!
 //! ```text
 //!  0 state 8, zeros 24, incarnation 32      24 zeros, or 1 + the next descriptor with more places
@@ -79,8 +79,8 @@ impl Place {
         segment.memory().store(self.at + STATE, FREE | u64::from(incarnation) << 32);
     }
 
-    /// Rings the doorbells of the hosts that wait for the end (a step, and one for each). Comes after
-    /// the end: a host that has set its bit later sees the end itself.
+    /// Rings the doorbells of the hosts that wait for the end (a step, and one for each). Comes
+    /// after the end: a host that has set its bit later sees the end itself.
     pub fn wake<M: Memory>(self, segment: &Segment<M>) {
         let waiting = segment.memory().swap(self.at + WAITING, 0);
         (0..segment.hosts()).filter(|host| waiting >> host & 1 == 1).for_each(|host| segment.ring_doorbell(host));
@@ -146,8 +146,8 @@ impl<M: Memory> Segment<M> {
         Ok(Place::of(self, claim)?.in_use(self) != Some(claim.incarnation))
     }
 
-    /// The host's doorbell will ring when a claim has ended (one step). Look at the doorbell before,
-    /// and at [`Segment::has_ended`] afterwards; then sleep until the doorbell has changed.
+    /// The host's doorbell will ring when a claim has ended (one step). Look at the doorbell
+    /// before, and at [`Segment::has_ended`] afterwards; then sleep until the doorbell has changed.
     ///
     /// # Errors
     ///

@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Nothing is copied: the log has brought every version to the owner's store. The way in has no
-//! steps of its own: the owner writes a [`crate::NewTuple`] into a block that nobody sees and links it
-//! with an [`crate::Insert`], under its host's lock, after it has looked that nothing on the key is
-//! in flight (P12) or reserved (P13).
+//! steps of its own: the owner writes a [`crate::NewTuple`] into a block that nobody sees and links
+//! it with an [`crate::Insert`], under its host's lock, after it has looked that nothing on the key
+//! is in flight (P12) or reserved (P13).
 
 use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::descriptor::Place;

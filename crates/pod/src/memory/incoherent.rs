@@ -65,8 +65,8 @@ impl Incoherent {
         }
     }
 
-    /// The machine of a host is replaced by another one, whose cache may hold anything: here what was
-    /// in these lines before all that was ever written.
+    /// The machine of a host is replaced by another one, whose cache may hold anything: here what
+    /// was in these lines before all that was ever written.
     pub fn replace_machine(&mut self, host: usize, stale: &[u64]) {
         let zeros = Cached { bytes: [0; LINE as usize], is_dirty: false };
         self.caches[host] = stale.iter().map(|line| (*line, zeros)).collect();

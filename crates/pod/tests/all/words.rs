@@ -1,6 +1,6 @@
-//! The words of shared tuples, step by step: transactions of two hosts over own and shared keys, the
-//! log, tuples that move in and out, and host 1 may die between any two steps and is repaired. The
-//! scenarios are those of the protocol's model, run with the functions that servers run.
+//! The words of shared tuples, step by step: transactions of two hosts over own and shared keys,
+//! the log, tuples that move in and out, and host 1 may die between any two steps and is repaired.
+//! The scenarios are those of the protocol's model, run with the functions that servers run.
 
 use crate::explorer::{Found, Sparse, System, explore, wander};
 use bytes::Bytes;

@@ -9,13 +9,13 @@
 //! ```
 //!
 //! A block that is not needed any more is *retired* by whoever took it out of use, and free when
-//! every host has passed the epoch (C5, [`crate::Epochs`]). If the chunk is another host's, the block
-//! goes back through the list of the entry; its first word is the link.
+//! every host has passed the epoch (C5, [`crate::Epochs`]). If the chunk is another host's, the
+//! block goes back through the list of the entry; its first word is the link.
 //!
-//! *A dead host's chunks* have blocks that live on, and others that the host had in its lists: which
-//! are which is not known. They belong to nobody until no tuple and no body is in them any more
-//! ([`Orphans`]): then the chunk as a whole is free. Its version grows, so that a block which another
-//! host returns late is dropped.
+//! *A dead host's chunks* have blocks that live on, and others that the host had in its lists:
+//! which are which is not known. They belong to nobody until no tuple and no body is in them any
+//! more ([`Orphans`]): then the chunk as a whole is free. Its version grows, so that a block which
+//! another host returns late is dropped.
 //!
 //! A chunk of bodies that the dead host may have been writing stays in quarantine beyond that,
 //! until the lines of its machine's cache cannot come back (C7). Hosts of one machine share a
@@ -135,8 +135,8 @@ impl Allocator {
         Ok(())
     }
 
-    /// Frees the oldest retired block, if every host has passed its epoch. Whether there may be more
-    /// to do. A step at a time for a block of another host; for an own one, those of
+    /// Frees the oldest retired block, if every host has passed its epoch. Whether there may be
+    /// more to do. A step at a time for a block of another host; for an own one, those of
     /// [`Segment::may_reuse`].
     ///
     /// # Errors
@@ -153,8 +153,8 @@ impl Allocator {
         self.retired.pop_front();
         let chunk = segment.layout().chunk_of(block.at).expect("it was checked when it was retired");
         match self.owned.get(&chunk) {
-            // It may have been another host's when the block was retired, which died since: then the
-            // chunk was free as a whole, and this block with it.
+            // It may have been another host's when the block was retired, which died since: then
+            // the chunk was free as a whole, and this block with it.
             Some((_, version)) if *version != block.version => {}
             Some((lines, _)) => self.free.entry((area_of(segment, chunk), *lines)).or_default().push(block.at),
             None => self.look_at_owner(segment, block, chunk),
@@ -403,8 +403,8 @@ mod tests {
     }
 
     proptest! {
-        /// Two hosts allocate, retire each other's blocks and take theirs back: no block is given out
-        /// twice, and in the end all come back.
+        /// Two hosts allocate, retire each other's blocks and take theirs back: no block is given
+        /// out twice, and in the end all come back.
         #[test]
         fn no_block_is_given_out_twice(operations in prop::collection::vec((0_usize..2, 0_u8..4, any::<prop::sample::Index>()), 1..200)) {
             let (segment, mut hosts) = two_hosts();

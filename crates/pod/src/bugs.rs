@@ -3,8 +3,8 @@
 
 macro_rules! bugs {
     ($($(#[$doc:meta])* $bug:ident = $name:literal,)*) => {
-        /// One rule left out. The numbers are rows of the counterexamples. Some of the rules are kept by
-        /// the caller, who asks for their bugs as well.
+        /// One rule left out. The numbers are rows of the counterexamples. Some of the rules are
+        /// kept by the caller, who asks for their bugs as well.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum PlantedBug { $($(#[$doc])* $bug,)* }

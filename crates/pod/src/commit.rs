@@ -112,6 +112,7 @@ enum At {
     Release(usize, Ending),
     Unlock(usize, Ending),
     End(Ending),
+    Wake(Ending),
     Over,
 }
 
@@ -358,7 +359,16 @@ impl Commit {
                     ending => At::Release(i + 1, ending),
                 };
             }
-            At::End(ending) => return Ok(self.end(segment, ending)),
+            // The others of the chain are found through the first, and mean nothing once that has
+            // ended.
+            At::End(ending) => {
+                self.first(segment).end(segment, self.claim.incarnation);
+                self.at = At::Wake(ending);
+            }
+            At::Wake(ending) => {
+                self.first(segment).wake(segment);
+                return Ok(self.end(ending));
+            }
             At::Over => return Ok(Progress::Finished),
         }
         Ok(Progress::More)
@@ -462,9 +472,7 @@ impl Commit {
         Ok(())
     }
 
-    fn end<M: Memory>(&mut self, segment: &Segment<M>, ending: Ending) -> Progress {
-        // The others of the chain are found through the first, and mean nothing once that has ended.
-        self.first(segment).end(segment, self.claim.incarnation);
+    fn end(&mut self, ending: Ending) -> Progress {
         let (at, progress) = match ending {
             Ending::Busy(claim) => (At::Begin, Progress::Busy(claim)),
             Ending::Gone(node) => (At::Over, Progress::Gone(node)),

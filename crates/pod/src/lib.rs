@@ -3,10 +3,10 @@
 //!
 //! # What a pod is for
 //!
-//! A group's rows are divided among the hosts. Each host certifies transactions on its own rows with
-//! its own engine, in its own memory. A transaction that touches another host's rows would need
-//! messages and a two-phase commit; in a pod it reads and writes those rows, *shared tuples*, in
-//! memory that all hosts see. It commits at one host.
+//! A group's rows are divided among the hosts. Each host certifies transactions on its own rows
+//! with its own engine, in its own memory. A transaction that touches another host's rows would
+//! need messages and a two-phase commit; in a pod it reads and writes those rows, *shared tuples*,
+//! in memory that all hosts see. It commits at one host.
 //!
 //! **A pod holds nothing durable.** The group's log is the truth. A pod forms when a host becomes
 //! the log's leader (*L*), lives for that term, and may vanish at any time.
@@ -25,11 +25,11 @@
 //!
 //! # Steps
 //!
-//! Every change of shared memory is a *step*: one atomic operation on a word, or work on a block that
-//! no other host looks at. Longer operations are state machines ([`Commit`], [`Read`], [`Insert`],
-//! [`Remove`], [`BodyRead`], [`MoveOut`], [`Repair`], …) whose `step` does one. A server runs steps
-//! back to back. The tests run any host's next step, and let a host die between any two, until no
-//! state is left that they have not seen.
+//! Every change of shared memory is a *step*: one atomic operation on a word, or work on a block
+//! that no other host looks at. Longer operations are state machines ([`Commit`], [`Read`],
+//! [`Insert`], [`Remove`], [`BodyRead`], [`MoveOut`], [`Repair`], …) whose `step` does one. A
+//! server runs steps back to back. The tests run any host's next step, and let a host die between
+//! any two, until no state is left that they have not seen.
 //!
 //! # The rules, and where each is kept
 //!
@@ -60,13 +60,15 @@
 //!
 //! # How it is tested
 //!
-//! `tests/all`: `explorer` runs every order of steps of a small system. `rings` does so with the way
-//! into the log, `words` with transactions, moves, deaths and repair, `index` with the list of
-//! tuples, `coherence` with bodies over caches that prefetch and write back at any time. `processes`
-//! kills a second process on a mapped file. Start with `words`.
+//! `tests/all`: `explorer` runs every order of steps of a small system. `rings` does so with the
+//! way into the log, `words` with transactions, moves, deaths and repair, `inserts` with ranges,
+//! `index` with the list of tuples, `blocks` with allocation, `coherence` with bodies over caches
+//! that prefetch and write back at any time. `processes` and `bank` kill a second process on a
+//! mapped file. Start with `words`.
 //!
-//! This crate knows nothing about SQL, Raft, sockets, certification or what a record means. It has no
-//! task and reads no clock: times come in as arguments. The unsafe code is in [`memory::Mapping`].
+//! This crate knows nothing about SQL, Raft, sockets, certification or what a record means. It has
+//! no task and reads no clock: times come in as arguments. The unsafe code is in
+//! `memory/mapping.rs`, `memory/mapping/faults.rs` and `memory/device.rs`.
 
 mod alloc;
 mod body;

@@ -44,6 +44,7 @@ enum At {
     Unlock(Node),
     More,
     End,
+    Wake,
 }
 
 /// The repair of one descriptor of a dead host.
@@ -147,6 +148,10 @@ impl Repair {
             },
             At::End => {
                 first.end(segment, self.claim.incarnation);
+                self.at = At::Wake;
+            }
+            At::Wake => {
+                first.wake(segment);
                 self.at = At::State;
             }
         }

@@ -146,8 +146,8 @@ impl Rings {
         }
     }
 
-    /// Whether everything in the ring of a fenced or leaving host has been taken. Then nothing of it
-    /// will come, its promises hold nothing up any more, and its line is marked (three steps).
+    /// Whether everything in the ring of a fenced or leaving host has been taken. Then nothing of
+    /// it will come, its promises hold nothing up any more, and its line is marked (three steps).
     ///
     /// # Errors
     ///

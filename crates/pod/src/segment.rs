@@ -144,8 +144,8 @@ impl<M: Memory> Segment<M> {
         self.memory.load(header::STATE) != 0 || self.memory.is_lost()
     }
 
-    /// An error if a part of the memory is lost. Everything that decides, or that the log will have,
-    /// calls it after its last look at the memory.
+    /// An error if a part of the memory is lost. Everything that decides, or that the log will
+    /// have, calls it after its last look at the memory.
     pub(crate) fn is_there(&self) -> Result<(), Damaged> {
         match self.memory.is_lost() {
             true => Err(Damaged("a part of it is not there any more".into())),

@@ -1,5 +1,4 @@
-//! A file that several processes of one machine map. The only unsafe code of this crate is here and
-//! in [`faults`].
+//! A file that several processes of one machine map.
 //!
 //! The size is fixed when the file is created, its blocks are allocated then, and a program that
 //! opens it checks the size first. If somebody cuts the file later, the process goes on with empty
@@ -69,8 +68,8 @@ impl Mapping {
         self.guard.is_lost()
     }
 
-    /// Whether the file is still at least as long as it was when it was mapped. Asks the system: for
-    /// a look from time to time, before an access finds out.
+    /// Whether the file is still at least as long as it was when it was mapped. Asks the system:
+    /// for a look from time to time, before an access finds out.
     pub fn is_whole(&self) -> bool {
         self.file.metadata().is_ok_and(|now| now.len() >= self.map.len() as u64)
     }

@@ -14,16 +14,19 @@
 //! | --- | --- |
 //! | [`Heap`] | tests and simulators: all hosts in one process |
 //! | [`Mapping`] | processes of one machine that map one file |
+//! | [`Device`] | machines that share a device; bodies and rings are flushed |
 //! | [`Incoherent`] | a simulated device: a cache per host, which prefetches and writes back at any time |
 //!
 //! Operations on words are sequentially consistent. The proofs and the explorer count steps in one
 //! order that all hosts agree on, and several rules depend on a store of one host before its load
 //! of another word (P7 before P8, for example).
 
+mod device;
 mod heap;
 mod incoherent;
 mod mapping;
 
+pub use device::Device;
 pub use heap::Heap;
 pub use incoherent::{Incoherent, View};
 pub use mapping::Mapping;
@@ -67,6 +70,12 @@ pub trait Memory {
     /// Raises a word to `value`, if it is below. Returns what it held before.
     fn fetch_max(&self, at: u64, value: u64) -> u64;
 
+    /// Adds to a word, and wraps around. Returns what it held before.
+    fn fetch_add(&self, at: u64, value: u64) -> u64;
+
+    /// Sets bits of a word. Returns what it held before.
+    fn fetch_or(&self, at: u64, bits: u64) -> u64;
+
     /// Writes a word and returns what it held before.
     fn swap(&self, at: u64, value: u64) -> u64;
 
@@ -105,6 +114,12 @@ macro_rules! forward {
             }
             fn fetch_max(&self, at: u64, value: u64) -> u64 {
                 (**self).fetch_max(at, value)
+            }
+            fn fetch_add(&self, at: u64, value: u64) -> u64 {
+                (**self).fetch_add(at, value)
+            }
+            fn fetch_or(&self, at: u64, bits: u64) -> u64 {
+                (**self).fetch_or(at, bits)
             }
             fn swap(&self, at: u64, value: u64) -> u64 {
                 (**self).swap(at, value)

@@ -1,6 +1,7 @@
-//! A bank over two processes: both move money between shared accounts, one of them leads the log. The
-//! second is killed again and again, repaired, and started again. Every transaction of the log must
-//! have read what those before it have written, and in the end the words say what the log says.
+//! A bank over two processes: both move money between shared accounts, one of them leads the log.
+//! The second is killed again and again, repaired, and started again. Every transaction of the log
+//! must have read what those before it have written, and in the end the words say what the log
+//! says.
 
 use bytes::{Buf, Bytes};
 use meridian_base::{ColumnMask, GroupId, LogPosition, NodeId, Timestamp, TxnId};

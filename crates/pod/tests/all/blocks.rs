@@ -1,6 +1,6 @@
 //! Blocks, step by step: two hosts take chunks, allocate, retire each other's blocks and give them
-//! back; host 1 may die at any step, and host 0 takes its chunks when nothing is in them any more. No
-//! block is given out while it is in use.
+//! back; host 1 may die at any step, and host 0 takes its chunks when nothing is in them any more.
+//! No block is given out while it is in use.
 
 use crate::explorer::{Sparse, System, differs, explore};
 use meridian_base::{GroupId, NodeId};

@@ -194,6 +194,18 @@ impl Memory for Sparse {
         self.set(at, held.max(value));
         held
     }
+    fn fetch_add(&self, at: u64, value: u64) -> u64 {
+        self.count();
+        let held = self.get(at);
+        self.set(at, held.wrapping_add(value));
+        held
+    }
+    fn fetch_or(&self, at: u64, bits: u64) -> u64 {
+        self.count();
+        let held = self.get(at);
+        self.set(at, held | bits);
+        held
+    }
     fn swap(&self, at: u64, value: u64) -> u64 {
         self.count();
         let held = self.get(at);

@@ -1,6 +1,6 @@
 //! Inserts into a shared range, step by step: one transaction reads a range and writes another key,
-//! the other reads that key and inserts into the range. Only one of them may commit, whichever steps
-//! come first. Host 1 may die at any step, and is repaired.
+//! the other reads that key and inserts into the range. Only one of them may commit, whichever
+//! steps come first. Host 1 may die at any step, and is repaired.
 
 use crate::explorer::{Sparse, System, differs, explore};
 use bytes::Bytes;

@@ -151,3 +151,21 @@ fn what_a_killed_host_has_published_is_read_and_the_rest_is_not() {
         assert!(took.is_multiple_of(3) || took > 3, "it publishes whole groups, or what it has when the ring is full");
     }
 }
+
+/// A page that is not there reads as zeros: nothing that rests on them may get into the log.
+#[test]
+fn nothing_is_taken_from_memory_that_was_cut() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("memory");
+    let purpose = Purpose { generation: 1, group: GroupId(2), term: 1 };
+    let segment = Segment::create_file(&path, SIZES, purpose).unwrap();
+    let mut rings = Rings::new(&segment, PlantedBugs::NONE);
+    assert_eq!(segment.join(NodeId(1)).unwrap(), Some(0));
+    assert!(rings.admit(&segment, 0).unwrap());
+    let mut ring = RingWriter::new(&segment, 0, PlantedBugs::NONE);
+    ring.push(&segment, &transaction(1)).unwrap();
+    assert_eq!(rings.clone().take(&segment, 0, u64::MAX).unwrap().len(), 1);
+    std::fs::File::options().write(true).open(&path).unwrap().set_len(4096).unwrap();
+    assert!(rings.take(&segment, 0, u64::MAX).is_err());
+    assert!(segment.is_over());
+}

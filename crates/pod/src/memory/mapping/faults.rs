@@ -2,8 +2,8 @@
 //!
 //! An access to a page that the file does not have any more raises SIGBUS, which would end the
 //! process. For pages of mappings that are registered here, the handler sets the mapping's flag
-//! *first*, and then puts an empty page there. So whoever has read what the handler made up finds the
-//! flag set. Every other SIGBUS goes to the handler that was there before.
+//! *first*, and then puts an empty page there. So whoever has read what the handler made up finds
+//! the flag set. Every other SIGBUS goes to the handler that was there before.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -82,9 +82,9 @@ fn install() -> Result<libc::sigaction, i32> {
 }
 
 extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the kernel gives a valid `info` to a handler with SA_SIGINFO. The new page replaces one
-    // of a registered mapping, which is memory that is read and written by atomic words only: they
-    // may change at any time. `errno` is restored for the interrupted code.
+    // SAFETY: the kernel gives a valid `info` to a handler with SA_SIGINFO. The new page replaces
+    // one of a registered mapping, which is memory that is read and written by atomic words only:
+    // they may change at any time. `errno` is restored for the interrupted code.
     unsafe {
         let address = (*info).si_addr() as usize;
         let page = libc::sysconf(libc::_SC_PAGESIZE) as usize;

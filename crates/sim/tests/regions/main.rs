@@ -293,7 +293,7 @@ fn schemas_change_while_the_catalogs_primary_is_dead() {
 fn the_last_node_of_a_region_is_decommissioned() {
     let mut c = Cluster::start(3, 1, 65, Tuning::default());
     c.pass(Duration::from_secs(15));
-    let catalog = GroupId::CATALOG.0.to_string();
+    let catalog = GroupId::CATALOG.to_string();
     let (one, two, three) = (c.id_of("n1"), c.id_of("n2"), c.id_of("n3"));
     c.await_voters(&catalog, &[one, two, three]);
     c.stand("n1", three, Standing::Decommissioning).expect("taken");

@@ -136,7 +136,7 @@ async fn said(server: &PgServer, peer: &str, bytes: &[u8], leaves: bool) -> (Vec
         answer
     };
     let both = async { tokio::join!(server.serve_stream(stream, peer), talking) };
-    let (_, answer) = tokio::time::timeout(PATIENCE, both).await.unwrap_or_else(|_| panic!("it does not end: {bytes:02x?}"));
+    let ((), answer) = tokio::time::timeout(PATIENCE, both).await.unwrap_or_else(|_| panic!("it does not end: {bytes:02x?}"));
     (answer, begun.elapsed())
 }
 

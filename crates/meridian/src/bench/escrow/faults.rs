@@ -57,6 +57,7 @@ impl Plan {
 
     /// Lets it happen. All sites reach each other again when this is dropped.
     pub async fn run(&self, start: Instant, regions: &[String], sides: &Arc<Sides>) {
+        let _healed = Healed(sides.clone());
         for (at, of) in &self.steps {
             tokio::time::sleep_until(start + *at).await;
             sides.set(regions.iter().cloned().zip(of.iter().copied()).collect());
@@ -66,7 +67,7 @@ impl Plan {
 }
 
 /// Ends all partitions when it is dropped.
-pub(super) struct Healed(pub Arc<Sides>);
+struct Healed(Arc<Sides>);
 
 impl Drop for Healed {
     fn drop(&mut self) {

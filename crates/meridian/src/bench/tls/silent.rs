@@ -59,8 +59,8 @@ async fn logins(bench: &Bench<'_>, side: &Contender) -> Result<Vec<Duration>> {
     Ok(times)
 }
 
-/// Keeps as many connections open as a caller that does not go away: who is thrown out comes back.
-/// They are a client's, of a server in another process.
+/// Keeps this many connections open, and says nothing on them. One that the server ends is opened
+/// again. They are a client's, of a server in another process.
 #[allow(clippy::disallowed_methods)]
 async fn keep_silent(address: String, silent: usize) {
     let mut open: Vec<TcpStream> = Vec::new();

@@ -10,6 +10,7 @@ mod cert;
 mod client;
 mod demo;
 mod live;
+mod log;
 mod rotate;
 mod shell;
 mod sim;
@@ -127,12 +128,4 @@ fn main() -> ExitCode {
 fn end_with_the_pipe() {
     // SAFETY: no thread runs yet, and the default action is no handler of ours.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
-}
-
-/// Logs go to standard error; `MERIDIAN_LOG` sets the level (`error`, `warn`, `info`, `debug`, or
-/// per module).
-pub(crate) fn log_to_stderr(default: &str) {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("MERIDIAN_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(format!("{default},openraft=off,fjall=warn,lsm_tree=warn")));
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).try_init();
 }

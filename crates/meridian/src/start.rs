@@ -91,7 +91,7 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 }
 
 pub async fn run(args: Args) -> base::Result<ExitCode> {
-    crate::log_to_stderr("info");
+    crate::log::to_stderr("info");
     let data_dir = args.data_dir.clone();
     let security = match args.insecure {
         true => None,

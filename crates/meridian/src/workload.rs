@@ -166,7 +166,7 @@ fn named(args: &Args) -> Result<(Arc<dyn Workload>, &'static str)> {
 }
 
 pub async fn run(args: Args) -> Result<ExitCode> {
-    crate::log_to_stderr("error");
+    crate::log::to_stderr("error");
     let (workload, database) = named(&args)?;
     let connector = Arc::new(connector(&args.urls).await?);
     let seed = args.seed.unwrap_or_else(|| RandomState::new().hash_one(std::process::id()));

@@ -1,7 +1,7 @@
 //! What the rest of the database tells of itself: nodes, sessions, groups, transactions. System
 //! tables and `SHOW` statements give it to clients.
 
-use meridian_base::{GroupId, NodeId, SchemaVersion, SessionId};
+use meridian_base::{DescriptorId, GroupId, NodeId, SchemaVersion, SessionId};
 
 /// See [`crate::env::Environment::locality`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +18,8 @@ pub struct NodeLocality {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRow {
     pub session: SessionId,
-    pub user: String,
+    /// Who has logged in.
+    pub role: DescriptorId,
     pub database: String,
     pub application: String,
     pub state: &'static str,

@@ -56,7 +56,7 @@ pub enum Command {
 }
 
 pub async fn run(command: Command) -> Result<ExitCode> {
-    crate::log_to_stderr("error");
+    crate::log::to_stderr("error");
     match command {
         Command::Pg(args) => pg::run(args).await,
         Command::MultiRegion(args) => multi_region::run(args).await,

@@ -92,7 +92,7 @@ pub struct Args {
 }
 
 pub async fn run(args: Args) -> Result<ExitCode> {
-    crate::log_to_stderr("error");
+    crate::log::to_stderr("error");
     let temporary = match args.data_dir {
         Some(_) => None,
         None => Some(tempfile::Builder::new().prefix("meridian-demo-").tempdir().map_err(no_directory)?),

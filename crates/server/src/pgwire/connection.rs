@@ -72,8 +72,8 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send>(
     let begun = async {
         let Some(request) = startup::request(&mut wire, |pid, key| server.cancel(pid, key)).await? else { return Ok(None) };
         let begun = startup::begin(&mut wire, request)?;
-        login::authenticate(&mut wire, server, client, &begun.user, &begun.database).await?;
-        Ok(Some(begun))
+        let role = login::authenticate(&mut wire, server, client, &begun.user, &begun.database).await?;
+        Ok(Some(begun.of(role)))
     };
     let request = match startup.within(begun).await {
         Some(Ok(Some(request))) => request,

@@ -11,7 +11,7 @@ use super::server::PgServer;
 use super::wire::Wire;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use meridian_base::{Error, Result};
+use meridian_base::{DescriptorId, Error, Result};
 use meridian_pki::bugs::PlantedBugs;
 use meridian_pki::scram::Verifier;
 use meridian_pki::secret::Secret;
@@ -21,20 +21,21 @@ use meridian_sql::session::SessionFactory;
 use pgwire::messages::startup::Authentication;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// Has a client prove that it is the user that it says it is.
+/// Has a client prove that it is the user that it says it is. Returns the role that it has proved to
+/// be, by its id: the name may be another's a moment later.
 pub async fn authenticate<S: AsyncRead + AsyncWrite + Unpin + Send>(
     wire: &mut Wire<S>,
     server: &PgServer,
     client: &Client,
     user: &str,
     database: &str,
-) -> Result<()> {
+) -> Result<Option<DescriptorId>> {
     if server.options().security.mode == LoginMode::Trust {
-        return Ok(());
+        return Ok(None);
     }
     let proved = prove(wire, server, client, user, database).await;
     match &proved {
-        Ok(method) => {
+        Ok((method, _)) => {
             server.guesses().succeeded(client);
             tracing::info!(event = "login", user, database, peer = client.peer, method, "a client has logged in");
         }
@@ -53,7 +54,7 @@ pub async fn authenticate<S: AsyncRead + AsyncWrite + Unpin + Send>(
             tokio::time::sleep(server.guesses().failed(client)).await;
         }
     }
-    proved.map(drop).map_err(told)
+    proved.map(|(_, role)| role).map_err(told)
 }
 
 /// What the client is told: nothing about why its password is wrong.
@@ -70,7 +71,7 @@ async fn prove<S: AsyncRead + AsyncWrite + Unpin + Send>(
     client: &Client,
     user: &str,
     database: &str,
-) -> Result<&'static str> {
+) -> Result<(&'static str, Option<DescriptorId>)> {
     let sessions = server.sessions();
     let mut catalog = sessions.login_catalog();
     if catalog.find_role(user).is_none() {
@@ -78,11 +79,24 @@ async fn prove<S: AsyncRead + AsyncWrite + Unpin + Send>(
         sessions.login_catch_up().await?;
         catalog = sessions.login_catalog();
     }
+    let method = prove_by(wire, server, client, &catalog, user, database).await?;
+    Ok((method, catalog.find_role(user).map(|r| r.id)))
+}
+
+/// The same by what a catalog says. Returns how.
+async fn prove_by<S: AsyncRead + AsyncWrite + Unpin + Send>(
+    wire: &mut Wire<S>,
+    server: &PgServer,
+    client: &Client,
+    catalog: &Catalog,
+    user: &str,
+    database: &str,
+) -> Result<&'static str> {
     if is_operator(client) && catalog.role_by_id(roles::ROOT_ID).is_some_and(|r| r.name == user) {
         return Ok("operator");
     }
-    let (rules, maps) = rules_of(&catalog);
-    let Some(rule) = rules.find(&catalog, &client.way, database, user) else {
+    let (rules, maps) = rules_of(catalog);
+    let Some(rule) = rules.find(catalog, &client.way, database, user) else {
         return Err(Error::sql("28000", format!("no pg_hba.conf entry for {}", client.described(user, database))));
     };
     check_certificate(rule, client, user)?;
@@ -102,7 +116,7 @@ async fn prove<S: AsyncRead + AsyncWrite + Unpin + Send>(
             Some((name, _)) if maps.allow(rule.map.as_deref(), name, user) => Ok("peer"),
             _ => Err(Error::sql("28000", format!("Peer authentication failed for user \"{user}\""))),
         },
-        Method::Scram => password(wire, server, client, &catalog, user).await,
+        Method::Scram => password(wire, server, client, catalog, user).await,
     }
 }
 

@@ -5,7 +5,7 @@ use super::frontend::{self, First};
 use super::server::PgServer;
 use super::wire::Wire;
 use bytes::Bytes;
-use meridian_base::{Error, Result, SessionId};
+use meridian_base::{DescriptorId, Error, Result, SessionId};
 use meridian_sql::session::{ClientSession, SessionFactory, SessionOptions};
 use pgwire::messages::response::TransactionStatus;
 use pgwire::messages::startup::{Authentication, BackendKeyData, NegotiateProtocolVersion, ParameterStatus, SecretKey};
@@ -75,6 +75,14 @@ pub struct Begun {
     pub user: String,
     pub database: String,
     minor: u16,
+}
+
+impl Begun {
+    /// The same of a client that has proved which role it is.
+    pub fn of(mut self, role: Option<DescriptorId>) -> Begun {
+        self.options.role = role;
+        self
+    }
 }
 
 /// Reads the startup message.

@@ -1,7 +1,7 @@
 //! `REVOKE` while links are cut and a node dies. Once it has answered, no node lets anybody do what
 //! was revoked: in prepared statements, open cursors and reads of the past as well.
 
-use crate::script::{ASIA, Cluster, Conversation, EU, US};
+use crate::script::{ASIA, Cluster, Conversation, EU, US, refused};
 use meridian_sim::cluster::meridian::Tuning;
 use std::time::Duration;
 
@@ -160,4 +160,21 @@ fn a_privilege_that_is_checked_when_a_statement_is_prepared_only_is_noticed() {
     let tuning = Tuning { checks_at_prepare_only: true, ..Tuning::default() };
     let allowed = run(171, tuning, &[(Fault::CutOff(ASIA), US)]);
     assert!(!allowed.is_empty(), "the planted bug goes unnoticed");
+}
+
+/// A table that is gone has no privileges any more that could be revoked: its owner reads its past.
+#[test]
+fn the_past_of_a_dropped_table_is_its_owners() {
+    let mut c = Cluster::start(1, 1, 172, Tuning::default());
+    c.pass(Duration::from_secs(10));
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE d PRIMARY REGION \"{US}\""));
+    c.sql(US, "d", "CREATE ROLE ada; CREATE ROLE eve; GRANT CREATE ON SCHEMA public TO eve");
+    c.sql(US, "d", "SET ROLE eve; CREATE TABLE t (k INT8 PRIMARY KEY); INSERT INTO t VALUES (1); GRANT SELECT ON t TO ada");
+    c.pass(Duration::from_secs(5));
+    let past = "SELECT count(*) FROM t AS OF SYSTEM TIME '-3s'";
+    assert_eq!(c.sql(US, "d", &format!("SET ROLE ada; {past}")), [["1"]]);
+    c.sql(US, "d", "SET ROLE eve; REVOKE SELECT ON t FROM ada; DROP TABLE t");
+    let answer = c.try_sql(US, "d", &format!("SET ROLE ada; {past}"));
+    assert_eq!(refused(answer).0, "42501");
+    assert_eq!(c.sql(US, "d", &format!("SET ROLE eve; {past}")), [["1"]]);
 }

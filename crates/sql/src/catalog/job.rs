@@ -34,6 +34,19 @@ pub struct JobRecord {
     pub checkpoint: Option<Vec<u8>>,
     /// How many rows the present task had worked through there.
     pub rows: u64,
+    /// Whose job it is. `None` in the records of versions before: whoever has the name `user`.
+    #[serde(default)]
+    pub maker: Option<DescriptorId>,
+}
+
+impl Catalog {
+    /// The role whose job it is, if there is one still.
+    pub fn maker(&self, job: &JobRecord) -> Option<DescriptorId> {
+        match job.maker {
+            Some(maker) => self.role_by_id(maker).map(|r| r.id),
+            None => self.find_role(&job.user).map(|r| r.id),
+        }
+    }
 }
 
 /// Work after a change: a task of a job (`crate::jobs`).

@@ -108,6 +108,11 @@ impl Deriver<'_> {
         if access.owner() == new {
             return Ok(());
         }
+        if let Some(Descriptor::Sequence(s)) = self.catalog.descriptors.get(&object).map(|d| &**d)
+            && let Some(linked) = self.linked(s, &format!("change owner of sequence \"{}\"", s.name))
+        {
+            return Err(linked);
+        }
         if !self.who.is_superuser {
             self.must_be_member(new)?;
             let parent = self.catalog.descriptors.get(&object).map(|d| d.parent()).unwrap_or_default();
@@ -157,12 +162,7 @@ impl Deriver<'_> {
         match name {
             "hba_rules" => {
                 let parsed = hba::Rules::parse(text)?;
-                let maps = hba::Maps::parse(&rules.ident)?;
-                if let Some(rule) = parsed.0.iter().find(|r| r.map.as_deref().is_some_and(|map| !maps.has(map))) {
-                    let map = rule.map.as_deref().unwrap_or_default();
-                    let message = format!("line {} of the rules of login: there is no user map \"{map}\"", rule.line);
-                    return Err(Error::sql("F0000", message).hint("Set ident_maps first."));
-                }
+                must_have_maps(&parsed, &hba::Maps::parse(&rules.ident)?, "Set ident_maps first.")?;
                 for rule in &parsed.0 {
                     if let Some(from) = rule.trusted_strangers() {
                         self.warning("01000", trusts_strangers(rule.line, &from));
@@ -171,7 +171,8 @@ impl Deriver<'_> {
                 rules.hba = text.to_string();
             }
             "ident_maps" => {
-                hba::Maps::parse(text)?;
+                let parsed = hba::Rules::parse(self.catalog.hba_rules())?;
+                must_have_maps(&parsed, &hba::Maps::parse(text)?, "Set hba_rules first.")?;
                 rules.ident = text.to_string();
             }
             name => return Err(Error::unsupported(format!("ALTER SYSTEM of the parameter \"{name}\" is not supported"))),
@@ -191,6 +192,17 @@ impl Deriver<'_> {
                 let name = self.catalog.database_by_id(database).map_or("", |d| &d.name);
                 Err(denied("database", name))
             }
+        }
+    }
+}
+
+/// F0000 if rules of login name a user map that is not there.
+fn must_have_maps(rules: &hba::Rules, maps: &hba::Maps, hint: &str) -> Result<()> {
+    match rules.0.iter().find_map(|r| Some((r.line, r.map.as_deref().filter(|map| !maps.has(map))?))) {
+        None => Ok(()),
+        Some((line, map)) => {
+            let message = format!("line {line} of the rules of login: there is no user map \"{map}\"");
+            Err(Error::sql("F0000", message).hint(hint.to_string()))
         }
     }
 }

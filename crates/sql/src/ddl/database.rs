@@ -73,6 +73,7 @@ impl Deriver<'_> {
                 let role = self.named_role(&RoleSpec::of(role))?;
                 return self.give_to(database.id, role);
             }
+            AlterDatabase::ConnectionLimit => return Ok(()),
             AlterDatabase::Set { .. } => {
                 return Err(Error::unsupported("settings of a database are not supported yet")
                     .hint("SET changes a setting for the session."));

@@ -41,7 +41,7 @@ impl Deriver<'_> {
                 // GRANT … ON TABLE may name a sequence, for what sequences have in common with tables.
                 let name = self.name_of(object);
                 let message = format!("sequence \"{name}\" only supports USAGE, SELECT, and UPDATE privileges");
-                self.warning("01000", message);
+                self.warning("0LP01", message);
                 wanted = wanted.and(own.all());
             }
             if own != ObjectKind::Sequence && wanted.has(Privileges::USAGE) && kind == ObjectKind::Table {

@@ -106,7 +106,7 @@ impl Deriver<'_> {
                 check_has_regions(&database, "a placement policy")?;
                 restrict(&mut database, *placement)?;
             }
-            AlterDatabase::Rename(_) | AlterDatabase::Owner(_) | AlterDatabase::Set { .. } => {
+            AlterDatabase::Rename(_) | AlterDatabase::Owner(_) | AlterDatabase::ConnectionLimit | AlterDatabase::Set { .. } => {
                 return Err(Error::internal("not about regions"));
             }
         }

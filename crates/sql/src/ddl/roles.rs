@@ -404,7 +404,7 @@ impl Deriver<'_> {
             return Err(denied());
         }
         for role in from {
-            self.refuse_pinned(role)?;
+            self.refuse_pinned(role, "reassign ownership of")?;
             for object in self.objects_here() {
                 if !self.is_owned_by(object, role) {
                     continue;
@@ -424,7 +424,7 @@ impl Deriver<'_> {
             return Err(Error::sql("42501", "permission denied to drop objects"));
         }
         for role in roles {
-            self.refuse_pinned(role)?;
+            self.refuse_pinned(role, "drop")?;
             // Relations before the schemas that they may be in. One may take others along.
             let mut objects = self.objects_here();
             objects.sort_by_key(|id| self.catalog.access(*id).map(|(kind, _)| kind as u8));
@@ -449,12 +449,12 @@ impl Deriver<'_> {
         }
     }
     /// 2BP01: what the system itself has is neither dropped nor given away.
-    fn refuse_pinned(&self, role: DescriptorId) -> Result<()> {
+    fn refuse_pinned(&self, role: DescriptorId, what: &str) -> Result<()> {
         if !is_predefined(role) {
             return Ok(());
         }
         let name = self.catalog.role_name(role);
-        let message = format!("cannot drop objects owned by role {name} because they are required by the database system");
+        let message = format!("cannot {what} objects owned by role {name} because they are required by the database system");
         Err(Error::sql("2BP01", message))
     }
 }

@@ -46,7 +46,7 @@ impl Deriver<'_> {
         apply(&mut sequence, &from_ast(sequence_options)?, true)?;
         if let Some(owner) = owned_by {
             let parts: Vec<String> = owner.0.iter().filter_map(|p| p.as_ident()).map(crate::parse::fold).collect();
-            sequence.owned_by = self.owner_column(&parts)?;
+            sequence.owned_by = self.owner_column(&sequence, &parts)?;
         }
         self.put(sequence);
         Ok(())
@@ -80,12 +80,20 @@ impl Deriver<'_> {
     }
 
     /// `OWNED BY table.column`, or `NONE`.
-    fn owner_column(&self, parts: &[String]) -> Result<Option<(DescriptorId, u32)>> {
+    /// What `OWNED BY` names: a column of a table that the sequence belongs to as a whole (55000).
+    fn owner_column(&self, sequence: &Sequence, parts: &[String]) -> Result<Option<(DescriptorId, u32)>> {
         match parts {
             [none] if none.eq_ignore_ascii_case("none") => Ok(None),
             [path @ .., table, column] => {
                 let name = Name { database: None, schema: path.last().cloned(), name: table.clone() };
                 let table = self.catalog.table(self.names(), &name)?;
+                let refused = |what: &str| Error::sql("55000", format!("sequence must {what} as table it is linked to"));
+                if table.access.owner() != sequence.access.owner() {
+                    return Err(refused("have same owner"));
+                }
+                if table.schema != sequence.schema {
+                    return Err(refused("be in same schema"));
+                }
                 let (ordinal, _) = table.column(column).ok_or_else(|| {
                     Error::sql("42703", format!("column \"{column}\" of relation \"{}\" does not exist", table.name))
                 })?;
@@ -93,6 +101,13 @@ impl Deriver<'_> {
             }
             _ => Err(Error::sql("42601", "invalid OWNED BY option").hint("Specify OWNED BY table.column or OWNED BY NONE.")),
         }
+    }
+
+    /// 0A000 for what a sequence does only together with the table whose column it belongs to.
+    pub(super) fn linked(&self, sequence: &Sequence, what: &str) -> Option<Error> {
+        let table = self.catalog.table_by_id(sequence.owned_by?.0)?;
+        let detail = format!("Sequence \"{}\" is linked to table \"{}\".", sequence.name, table.name);
+        Some(Error::unsupported(format!("cannot {what}")).detail(detail))
     }
 
     pub(super) fn alter_sequence(&mut self, name: &ObjectName, if_exists: bool, action: &AlterSequence) -> Result<()> {
@@ -109,6 +124,9 @@ impl Deriver<'_> {
                 return self.give_to(sequence.id, role);
             }
             AlterSequence::SetSchema(schema) => {
+                if let Some(linked) = self.linked(&sequence, "move an owned sequence into another schema") {
+                    return Err(linked);
+                }
                 sequence.schema = self.catalog.schema(self.names(), schema)?.id;
                 self.may_create_in(sequence.schema)?;
             }
@@ -117,7 +135,7 @@ impl Deriver<'_> {
                 for option in options {
                     match option {
                         SequenceOption::OwnedBy(parts) => {
-                            sequence.owned_by = parts.as_ref().map_or(Ok(None), |p| self.owner_column(p))?;
+                            sequence.owned_by = parts.as_ref().map_or(Ok(None), |p| self.owner_column(&sequence, p))?;
                         }
                         SequenceOption::Restart(value) => {
                             // A counter that was never drawn from starts at `start`: a new key is a

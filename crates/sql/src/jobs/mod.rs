@@ -78,6 +78,7 @@ impl JobContext {
             statement: self.statement.clone(),
             database: catalog.database(&self.names.database)?.id,
             user: self.names.user.clone(),
+            maker: Some(self.names.role),
             search_path: self.names.search_path.clone(),
             time_zone: self.eval.zone.name().to_string(),
             created: env.now_micros(),

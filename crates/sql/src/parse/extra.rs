@@ -138,11 +138,8 @@ fn create_database(c: &mut Cursor) -> Result<Kind> {
         } else if c.take(&["owner"]) {
             let _ = c.take_token(&Token::Eq);
             owner = Some(c.name()?);
-        } else if c.take(&["connection", "limit"]) {
-            let _ = c.take_token(&Token::Eq);
-            if c.integer()? != -1 {
-                c.ignored.push("CONNECTION LIMIT is ignored: connections are limited for each node".into());
-            }
+        } else if c.sees(&["connection", "limit"]) {
+            connection_limit(c)?;
         } else {
             database_option(c)?;
         }
@@ -270,6 +267,11 @@ fn alter_database(c: &mut Cursor) -> Result<Kind> {
         _ if c.take(&["rename", "to"]) => AlterDatabase::Rename(c.name()?),
         _ if c.take(&["owner", "to"]) => AlterDatabase::Owner(c.name()?),
         _ if c.sees(&["configure", "zone"]) => return Ok(Kind::Unsupported(CONFIGURE_ZONE)),
+        _ if c.sees(&["with", "connection", "limit"]) || c.sees(&["connection", "limit"]) => {
+            let _ = c.take(&["with"]);
+            connection_limit(c)?;
+            AlterDatabase::ConnectionLimit
+        }
         _ if c.take(&["reset"]) => AlterDatabase::Set { name: c.name()?, value: None },
         _ if c.take(&["set"]) => {
             let setting = c.name()?;
@@ -305,6 +307,9 @@ fn alter_table(c: &mut Cursor) -> Result<Option<Kind>> {
     }
     if c.sees(&["configure", "zone"]) {
         return Ok(Some(Kind::Unsupported(CONFIGURE_ZONE)));
+    }
+    if c.sees(&["set", "schema"]) {
+        return Ok(Some(Kind::Unsupported("ALTER TABLE … SET SCHEMA")));
     }
     if !c.take(&["alter"]) {
         return Ok(None);
@@ -416,6 +421,16 @@ pub(super) fn locality(c: &mut Cursor) -> Result<Locality> {
         return Ok(Locality::RegionalByTable(None));
     }
     Ok(Locality::RegionalByTable(Some(c.region()?)))
+}
+
+/// `CONNECTION LIMIT` of a database.
+fn connection_limit(c: &mut Cursor) -> Result<()> {
+    c.expect(&["connection", "limit"])?;
+    let _ = c.take_token(&Token::Eq);
+    if c.integer()? != -1 {
+        c.ignored.push("CONNECTION LIMIT is ignored: connections are limited for each node".into());
+    }
+    Ok(())
 }
 
 fn alter_sequence(c: &mut Cursor) -> Result<Kind> {

@@ -51,6 +51,23 @@ impl Cut {
     }
 }
 
+/// `SET role TO x` and `SET ROLE 'x'` are settings like others; sqlparser knows `SET ROLE x`.
+fn set_role(tokens: &mut Vec<TokenWithSpan>) {
+    let at = if sees(tokens, 0, &["set", "local"]) || sees(tokens, 0, &["set", "session"]) { 2 } else { 1 };
+    if !sees(tokens, 0, &["set"]) || !sees(tokens, at, &["role"]) {
+        return;
+    }
+    let Some(next) = tokens.get(at + 1) else { return };
+    let is_text = matches!(next.token, Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_));
+    if is_text || is(next, "to") || next.token == Token::Eq {
+        let span = next.span;
+        tokens[at].token = Token::make_word("role", Some('"'));
+        if is_text {
+            tokens.insert(at + 1, TokenWithSpan { token: Token::Eq, span });
+        }
+    }
+}
+
 fn added(operation: &mut ast::AlterTableOperation) -> Option<&mut ast::ColumnDef> {
     match operation {
         ast::AlterTableOperation::AddColumn { column_def, .. } => Some(column_def),
@@ -61,6 +78,7 @@ fn added(operation: &mut ast::AlterTableOperation) -> Option<&mut ast::ColumnDef
 pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(Vec<TokenWithSpan>, Cut)> {
     let mut cut = Cut { said: cockroach::rewrite(&mut tokens, place)?, ..Cut::default() };
     table_queries(&mut tokens);
+    set_role(&mut tokens);
     if sees(&tokens, 0, &["create"]) {
         if let Some(at) =
             find_at_top(&tokens, |t, i| sees(t, i, &["locality", "regional"]) || sees(t, i, &["locality", "global"]))

@@ -202,7 +202,8 @@ fn create(c: &mut Cursor, login: bool) -> Result<RoleStatement> {
 
 fn alter(c: &mut Cursor) -> Result<Option<RoleStatement>> {
     if c.take(&["all"]) {
-        return Ok(None);
+        let sets = c.sees(&["set"]) || c.sees(&["reset"]) || c.sees(&["in", "database"]);
+        return if sets { Ok(None) } else { c.fail() };
     }
     let role = spec(c)?;
     if c.take(&["rename", "to"]) {

@@ -235,6 +235,8 @@ pub enum AlterDatabase {
     Placement(DataPlacement),
     Rename(String),
     Owner(String),
+    /// `CONNECTION LIMIT`: there is none, and the statement says so.
+    ConnectionLimit,
     /// `SET name = value`, `RESET name`: accepted by whoever keeps per-database settings.
     Set {
         name: String,

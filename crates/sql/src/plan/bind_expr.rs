@@ -40,9 +40,12 @@ impl Binder<'_> {
 
     fn expr_inner(&mut self, e: &Ast) -> Result<Typed> {
         match e {
-            // A reserved word of PostgreSQL's that the parser takes for a column.
+            // Reserved words of PostgreSQL's that the parser takes for columns.
             Ast::Identifier(i) if i.quote_style.is_none() && i.value.eq_ignore_ascii_case("current_schema") => {
                 self.call_typed("current_schema", Vec::new())
+            }
+            Ast::Identifier(i) if i.quote_style.is_none() && i.value.eq_ignore_ascii_case("current_role") => {
+                self.call_typed("current_role", Vec::new())
             }
             Ast::Identifier(i) => self.column(std::slice::from_ref(i)),
             Ast::CompoundIdentifier(parts) => self.column(parts),

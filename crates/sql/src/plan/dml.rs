@@ -4,7 +4,7 @@ use super::bind_query::OutCol;
 use super::binder::{Binder, Scope, ScopeCol, Typed};
 use super::rel::Rel;
 use super::table::{ForeignKeys, TablePlan};
-use crate::catalog::lookup::{Name, TableRef};
+use crate::catalog::lookup::{Name, Relation, TableRef};
 use crate::catalog::privileges::Privileges;
 use crate::catalog::{ColumnState, FkAction, ForeignKey};
 use crate::env::{Locking, OnLocked};
@@ -126,12 +126,18 @@ impl Binder<'_> {
         }
     }
 
-    fn target(&mut self, name: &ast::ObjectName) -> Result<TableRef> {
+    /// The table that a statement changes. `wanted`: what one needs to be told more of a view than
+    /// that one may not.
+    fn target(&mut self, name: &ast::ObjectName, wanted: Privileges) -> Result<TableRef> {
         let parsed = Name::from_ast(name)?;
         let found = self.relation_named(&parsed).map_err(|e| self.at(e, name.span()))?;
         match found {
-            crate::catalog::lookup::Relation::View(_) => Err(Error::sql("55000", format!("cannot change view \"{parsed}\""))
-                .hint("Views are read-only: change the tables behind it.")),
+            Relation::View(view) => {
+                let catalog = self.ctx.catalog;
+                catalog.check(&catalog.authority_of(self.ctx.names), view.id, wanted)?;
+                Err(Error::sql("55000", format!("cannot change view \"{parsed}\""))
+                    .hint("Views are read-only: change the tables behind it."))
+            }
             _ => self.ctx.catalog.table(self.ctx.names, &parsed).map_err(|e| self.at(e, name.span())),
         }
     }
@@ -144,7 +150,7 @@ impl Binder<'_> {
         if i.or.is_some() || i.ignore || i.overwrite || !i.assignments.is_empty() {
             return Err(Error::sql("42601", "syntax error in INSERT"));
         }
-        let table = self.target(name)?;
+        let table = self.target(name, Privileges::INSERT)?;
         let alias = i.table_alias.as_ref().map_or_else(|| table.name.clone(), |a| fold(&a.alias));
         self.need(table.id, Privileges::INSERT);
         let plan = self.table_plan(&table)?;
@@ -573,7 +579,7 @@ impl Binder<'_> {
         selection: Option<&Ast>,
         change: Privileges,
     ) -> Result<Target> {
-        let table = self.target(name)?;
+        let table = self.target(name, change)?;
         self.need(table.id, change);
         let alias = alias.map_or_else(|| table.name.clone(), |a| fold(&a.name));
         let plan = self.table_plan(&table)?;

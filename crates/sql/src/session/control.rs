@@ -228,6 +228,14 @@ impl<E: Environment> Session<E> {
         }
         Ok(())
     }
+    /// Whether `SET LOCAL` would end at once; the client is told.
+    fn is_without_block(&self, out: &mut dyn Output) -> bool {
+        let is_without = self.block.is_none();
+        if is_without {
+            self.notice(out, "WARNING", "25P01", "SET LOCAL can only be used in transaction blocks");
+        }
+        is_without
+    }
     fn run_set(&mut self, set: &Set, out: &mut dyn Output) -> Result<()> {
         match set {
             Set::SingleAssignment { scope, variable, values, .. } => {
@@ -236,8 +244,7 @@ impl<E: Environment> Session<E> {
                 if let Some(modes) = transaction_mode(&name, values)? {
                     return self.set_transaction(&modes, out);
                 }
-                if local && self.block.is_none() {
-                    self.notice(out, "WARNING", "25P01", "SET LOCAL can only be used in transaction blocks");
+                if local && self.is_without_block(out) {
                     return Ok(());
                 }
                 let is_list = name.eq_ignore_ascii_case("search_path");
@@ -262,11 +269,17 @@ impl<E: Environment> Session<E> {
             Set::SetNamesDefault {} => self.set("client_encoding", None, false),
             Set::SetRole { role_name, context_modifier } => {
                 let is_local = matches!(context_modifier, Some(ContextModifier::Local));
+                if is_local && self.is_without_block(out) {
+                    return Ok(());
+                }
                 let name = role_name.as_ref().map(fold).filter(|name| name != "none");
                 self.set_role(name.as_deref(), is_local)
             }
             Set::SetSessionAuthorization(param) => {
                 let is_local = matches!(param.scope, ContextModifier::Local);
+                if is_local && self.is_without_block(out) {
+                    return Ok(());
+                }
                 match &param.kind {
                     ast::SetSessionAuthorizationParamKind::User(user) => {
                         self.set_session_authorization(Some(&fold(user)), is_local)
@@ -277,20 +290,6 @@ impl<E: Environment> Session<E> {
             _ => Err(Error::sql("42601", "syntax error in SET")),
         }
     }
-    /// Sets what only its own statement sets.
-    pub(super) fn set_unchecked(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<()> {
-        {
-            let mut settings = self.system.settings();
-            settings.set_validated(name, value.map(str::to_string), local);
-            // Outside a block a setting is committed as soon as it is made.
-            if self.block.is_none() {
-                settings.commit();
-            }
-        }
-        self.refresh();
-        Ok(())
-    }
-
     fn show_setting(&mut self, variable: &[ast::Ident], manner: Manner<'_>, out: &mut dyn Output) -> Result<()> {
         let name = shown_name(variable);
         let read_only = || self.block.as_ref().map(|b| b.read_only);

@@ -175,8 +175,8 @@ impl<E: Environment> Session<E> {
         let tag = self.change_schema(statement, out).await?;
         if matches!(statement.kind, Kind::Role(_) | Kind::AlterSystem { .. }) {
             let (user, acting) = (self.eval.session_user.as_ref(), self.names.user.as_str());
-            let text = without_passwords(&statement.text);
-            tracing::info!(event = "role_changed", user, acting, statement = %text, "{tag}");
+            let text = crate::shared::shown(&statement.text);
+            tracing::info!(event = "role_changed", user, acting, statement = &*text, "{tag}");
         }
         if let Kind::AlterSystem { name, value: Some(text) } = &statement.kind
             && name == "hba_rules"

@@ -30,6 +30,7 @@
 //!
 //! This module knows nothing about sockets or the framing of the wire protocol.
 
+mod acting;
 mod analyze;
 mod as_of;
 mod aside;
@@ -67,13 +68,15 @@ pub use statistics::{Attention, keep_up};
 pub use text::StatementResult;
 
 use crate::catalog::lookup::Names;
+use crate::catalog::{Catalog, Role};
 use crate::env::{Encryption, Environment, SessionRow};
 use crate::shared::Activity;
 use crate::shared::SessionSequences;
 use crate::shared::plans::Scope;
 use crate::types::EvalContext;
+use acting::Acting;
 use extended::{Named, Portal};
-use meridian_base::{DescriptorId, Error, Result, SessionId};
+use meridian_base::{DescriptorId, Error, Result, SchemaVersion, SessionId};
 use privileges::Authorities;
 use settings::Settings;
 use std::collections::BTreeMap;
@@ -89,12 +92,23 @@ pub struct SessionOptions {
     pub id: SessionId,
     /// The role that has logged in.
     pub user: String,
+    /// The same by its id, if the client has proved to be it: the name alone may be another's now.
+    pub role: Option<DescriptorId>,
     pub database: String,
     pub application_name: String,
     /// Settings from the startup message.
     pub settings: Vec<(String, String)>,
     /// What its connection is protected with.
     pub encryption: Option<Encryption>,
+}
+
+impl SessionOptions {
+    fn find_role<'a>(&self, catalog: &'a Catalog) -> Option<&'a Role> {
+        match self.role {
+            Some(id) => catalog.role_by_id(id),
+            None => catalog.find_role(&self.user),
+        }
+    }
 }
 
 /// Where a session is with respect to transaction blocks (the status byte of `ReadyForQuery`).
@@ -123,8 +137,8 @@ pub struct Session<E: Environment> {
     names: Names,
     /// The role that has logged in.
     login_role: DescriptorId,
-    /// `session_authorization` and `role` as `names` follows them.
-    acting: (String, String),
+    /// Who acts, and the version of the catalog that `names` has it from.
+    acting: Option<(Acting, SchemaVersion)>,
     authorities: Authorities,
     scope: Scope,
     eval: EvalContext,
@@ -156,7 +170,7 @@ impl<E: Environment> Session<E> {
     /// if they need it: the past can be read while no primary is in reach.
     pub async fn open(env: E, options: SessionOptions, shared: Arc<Shared>) -> Result<Session<E>> {
         let catalog = env.catalog();
-        if catalog.find_database(&options.database).is_none() || catalog.find_role(&options.user).is_none() {
+        if catalog.find_database(&options.database).is_none() || options.find_role(&catalog).is_none() {
             env.catch_up().await?;
         }
         let session = Session::new(env, options, shared)?;
@@ -168,18 +182,18 @@ impl<E: Environment> Session<E> {
         let catalog = env.catalog();
         catalog.database(&options.database)?;
         let missing = || Error::sql("28000", format!("role \"{}\" does not exist", options.user));
-        let login_role = catalog.find_role(&options.user).ok_or_else(missing)?.id;
+        let login_role = options.find_role(&catalog).ok_or_else(missing)?.id;
         let fixed = [
             ("server_version", SERVER_VERSION.to_string()),
             ("session_authorization", options.user.clone()),
             ("application_name", options.application_name.clone()),
         ];
-        let settings = Settings::new(&fixed, &options.settings)?;
+        let settings = Settings::new(login_role, &fixed, &options.settings)?;
         let application = settings.show("application_name")?;
         let cancel = CancelHandle::default();
         let activity = Activity::new(SessionRow {
             session: options.id,
-            user: options.user.clone(),
+            role: login_role,
             database: options.database.clone(),
             application,
             state: "idle",
@@ -188,7 +202,8 @@ impl<E: Environment> Session<E> {
             is_hidden: false,
         });
         shared.register(options.id, activity.clone(), cancel.clone());
-        let system = Arc::new(SessionSystem::new(env.clone(), shared.clone(), options.id, cancel.clone(), settings));
+        let system =
+            Arc::new(SessionSystem::new(env.clone(), shared.clone(), options.id, cancel.clone(), settings, &options.database));
         let names = Names { role: login_role, session_role: login_role, ..Names::new(&options.database, &options.user) };
         let eval = EvalContext {
             catalog,
@@ -212,7 +227,7 @@ impl<E: Environment> Session<E> {
             system,
             names,
             login_role,
-            acting: Default::default(),
+            acting: None,
             authorities: Authorities::default(),
             scope,
             eval,
@@ -273,14 +288,12 @@ impl<E: Environment> Session<E> {
     /// Brings everything that follows from the settings up to date, if they changed. Called before
     /// each statement, since the one before it in a query string may have changed them.
     pub(super) fn refresh(&mut self) {
+        let is_another = self.follow_role();
         let settings = self.system.settings();
-        if settings.generation() == self.seen_generation {
+        if !is_another && settings.generation() == self.seen_generation {
             return;
         }
         self.seen_generation = settings.generation();
-        drop(settings);
-        self.follow_role();
-        let settings = self.system.settings();
         let values = settings.now().clone();
         drop(settings);
         if self.names.search_path[..] != values.search_path[..] || self.eval.search_path.is_empty() {

@@ -78,10 +78,13 @@ impl<E: Environment> Session<E> {
                 }
             };
             let is_there_now = newest.descriptors.contains_key(&object);
-            if !(reads_past && is_there_now) {
-                let roles = if reads_past { newest } else { catalog };
-                let who = self.authorities.of(roles, role, &self.names.database);
+            if !reads_past {
+                let who = self.authorities.of(catalog, role, &self.names.database);
                 catalog.check(&who, object, need.privileges)?;
+            } else if !is_there_now {
+                // What was granted may have been revoked before the object was dropped.
+                let who = self.authorities.of(newest, role, &self.names.database);
+                catalog.check_without_grants(&who, object, need.privileges)?;
             }
             if is_there_now && (asks_newest || reads_past) {
                 let who = self.authorities.of(newest, role, &self.names.database);
@@ -103,7 +106,7 @@ impl<E: Environment> Session<E> {
         if !catalog.permits(&who, database.id, Privileges::CONNECT) {
             return Err(denied("database", &database.name).detail("User does not have CONNECT privilege."));
         }
-        let sessions = self.shared.sessions().iter().filter(|s| s.user == role.name).count();
+        let sessions = self.shared.sessions().iter().filter(|s| s.role == role.id).count();
         match usize::try_from(role.connection_limit) {
             Ok(limit) if !role.is_superuser && sessions > limit => {
                 Err(Error::sql("53300", format!("too many connections for role \"{}\"", role.name)))
@@ -132,85 +135,27 @@ impl<E: Environment> Session<E> {
     /// 42501 unless the user has made a job, or may control those of others.
     pub(super) fn must_control_job(&mut self, id: DescriptorId, what: &str) -> Result<()> {
         let (catalog, who) = (self.catalog(), self.authority());
-        let maker = catalog.job(id).and_then(|job| catalog.find_role(&job.user)).map(|r| r.id);
+        let maker = catalog.job(id).and_then(|job| catalog.maker(job));
         match maker {
             Some(maker) if who.has(maker) => Ok(()),
             _ => self.must_control_jobs(&what.to_lowercase().replace(" job", " jobs")),
         }
     }
-
-    /// Follows `SET ROLE` and `SET SESSION AUTHORIZATION`, which are settings.
-    pub(super) fn follow_role(&mut self) {
-        let (session, role) = {
-            let settings = self.system.settings();
-            (settings.show("session_authorization").unwrap_or_default(), settings.show("role").unwrap_or_default())
-        };
-        if (&session, &role) == (&self.acting.0, &self.acting.1) {
-            return;
-        }
-        let catalog = self.catalog();
-        let of = |name: &str| catalog.find_role(name).map(|r| r.id);
-        if session != self.acting.0 {
-            self.names.session_role = of(&session).unwrap_or(self.login_role);
-        }
-        self.names.role = if role == "none" { self.names.session_role } else { of(&role).unwrap_or(self.names.session_role) };
-        self.names.user = if role == "none" { session.clone() } else { role.clone() };
-        self.eval.user = self.names.user.as_str().into();
-        self.eval.session_user = session.as_str().into();
-        (self.eval.role, self.eval.session_role) = (self.names.role, self.names.session_role);
-        let is_superuser = catalog.role_by_id(self.names.role).is_some_and(|r| r.is_superuser);
-        self.system.set_acting(self.names.role, is_superuser);
-        self.acting = (session, role);
-    }
-    /// Who acts is looked at again, and what the client is told of it, whoever it was before.
-    fn act(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<()> {
-        self.acting = Default::default();
-        self.set_unchecked(name, value, local)
-    }
-    /// `SET ROLE`; `None`: `NONE`, or the default.
-    pub(super) fn set_role(&mut self, name: Option<&str>, local: bool) -> Result<()> {
-        if let Some(name) = name {
-            let catalog = self.catalog();
-            let Some(role) = catalog.find_role(name) else {
-                return Err(Error::sql("22023", format!("role \"{name}\" does not exist")));
-            };
-            if !catalog.may_become(self.names.session_role, role.id, &self.names.database) {
-                return Err(Error::sql("42501", format!("permission denied to set role \"{name}\"")));
-            }
-        }
-        self.act("role", name, local)
-    }
-    /// `SET SESSION AUTHORIZATION`; `None`: the user that has logged in.
-    pub(super) fn set_session_authorization(&mut self, name: Option<&str>, local: bool) -> Result<()> {
-        let catalog = self.catalog();
-        let login = catalog.role_name(self.login_role);
-        let name = name.unwrap_or(&login);
-        let Some(role) = catalog.find_role(name) else {
-            return Err(Error::sql("22023", format!("role \"{name}\" does not exist")));
-        };
-        let is_superuser = catalog.role_by_id(self.login_role).is_some_and(|r| r.is_superuser);
-        if role.id != self.login_role && !is_superuser {
-            return Err(Error::sql("42501", format!("permission denied to set session authorization \"{name}\"")));
-        }
-        self.act("session_authorization", Some(name), local)?;
-        self.act("role", None, local)
-    }
 }
 
 /// Whether somebody sees what the sessions of a user do.
-pub(super) fn sees_activity(who: &Authority, user: Option<DescriptorId>) -> bool {
-    who.has(READ_ALL_STATS) || who.has(MONITOR) || user.is_some_and(|user| who.has(user))
+pub(super) fn sees_activity(who: &Authority, user: DescriptorId) -> bool {
+    who.has(READ_ALL_STATS) || who.has(MONITOR) || who.has(user)
 }
 
 /// 42501 unless somebody may stop a session of a user.
-pub(super) fn may_stop(catalog: &Catalog, who: &Authority, user: &str, ends: bool) -> Result<()> {
+pub(super) fn may_stop(catalog: &Catalog, who: &Authority, user: DescriptorId, ends: bool) -> Result<()> {
     let what = if ends { "terminate" } else { "cancel" };
-    let role = catalog.find_role(user);
-    if role.is_some_and(|r| r.is_superuser) && !who.is_superuser {
+    if catalog.role_by_id(user).is_some_and(|r| r.is_superuser) && !who.is_superuser {
         let what = if ends { "terminate superuser process" } else { "cancel superuser query" };
         return Err(Error::sql("42501", format!("must be a superuser to {what}")));
     }
-    if who.has(SIGNAL_BACKEND) || role.is_some_and(|r| who.has(r.id)) {
+    if who.has(SIGNAL_BACKEND) || who.has(user) {
         return Ok(());
     }
     let whose = match what {

@@ -4,11 +4,12 @@
 //! will have if the transaction commits, and what counts now (`SET LOCAL`). Ending a transaction
 //! moves between them; see [`Settings::commit`].
 
+use super::acting::Acting;
 use super::setting_defs::{DEFINITIONS, Definition, Kind};
 use crate::catalog::system::Setting;
 use crate::types::zone::Zone;
 use crate::types::{DateOrder, Style};
-use meridian_base::{Error, Result};
+use meridian_base::{DescriptorId, Error, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,6 +41,7 @@ pub(crate) struct SavedSettings {
 pub(crate) struct Values {
     /// By lower-case name; only what differs from the default.
     changed: BTreeMap<String, String>,
+    pub acting: Acting,
     pub statement_timeout: Option<Duration>,
     pub lock_timeout: Option<Duration>,
     pub deadlock_timeout: Option<Duration>,
@@ -60,9 +62,10 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    fn new(changed: BTreeMap<String, String>) -> Values {
+    fn new(changed: BTreeMap<String, String>, acting: Acting) -> Values {
         let mut values = Values {
             changed,
+            acting,
             statement_timeout: None,
             lock_timeout: None,
             deadlock_timeout: None,
@@ -146,9 +149,9 @@ fn invalid(definition: &Definition, value: &str) -> Error {
 impl Settings {
     /// A new session's: `fixed` are the values of read-only settings, `startup` come from the
     /// client and may be refused.
-    pub fn new(fixed: &[(&str, String)], startup: &[(String, String)]) -> Result<Settings> {
+    pub fn new(login: DescriptorId, fixed: &[(&str, String)], startup: &[(String, String)]) -> Result<Settings> {
         let changed = fixed.iter().map(|(n, v)| (n.to_ascii_lowercase(), v.clone())).collect();
-        let values = Arc::new(Values::new(changed));
+        let values = Arc::new(Values::new(changed, Acting { session: login, role: None }));
         let mut settings =
             Settings { before: values.clone(), session: values.clone(), current: values.clone(), initial: values, generation: 0 };
         for (name, value) in startup {
@@ -214,6 +217,18 @@ impl Settings {
         self.generation += 1;
         self.current.get(lower).unwrap_or_default()
     }
+    /// `SET ROLE` and `SET SESSION AUTHORIZATION`: who acts, and the names that `SHOW` gives.
+    pub fn set_acting(&mut self, acting: Acting, session: &str, role: &str, local: bool) {
+        self.set_validated("session_authorization", Some(session.to_string()), local);
+        self.set_validated("role", Some(role.to_string()), local);
+        let shared = Arc::ptr_eq(&self.session, &self.current);
+        Arc::make_mut(&mut self.current).acting = acting;
+        if shared {
+            self.session = self.current.clone();
+        } else if !local {
+            Arc::make_mut(&mut self.session).acting = acting;
+        }
+    }
     /// A value that follows from something else, and belongs to no transaction.
     pub fn set_fixed(&mut self, lower: &str, value: &str) {
         if self.current.get(lower).as_deref() == Some(value) {
@@ -230,6 +245,7 @@ impl Settings {
         for lower in ["role", "session_authorization"] {
             initial = with(&initial, lower, self.current.changed.get(lower).cloned());
         }
+        Arc::make_mut(&mut initial).acting = self.current.acting;
         self.session = initial.clone();
         self.current = initial;
         self.generation += 1;
@@ -268,7 +284,7 @@ fn with(values: &Arc<Values>, lower: &str, value: Option<String>) -> Arc<Values>
         Some(value) => changed.insert(lower.to_string(), value),
         None => changed.remove(lower),
     };
-    Arc::new(Values::new(changed))
+    Arc::new(Values::new(changed, values.acting))
 }
 
 /// `prefix.name`, both identifiers.

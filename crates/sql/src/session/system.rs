@@ -2,7 +2,7 @@
 
 use super::settings::Settings;
 use crate::catalog::lookup::Names;
-use crate::catalog::roles::{CONTROL_NODES, ROOT_ID, denied};
+use crate::catalog::roles::{CONTROL_NODES, denied};
 use crate::catalog::sequences::Sequences;
 use crate::catalog::system::{Setting, SystemContext};
 use crate::catalog::{Authority, Catalog};
@@ -24,15 +24,33 @@ pub(super) struct SessionSystem<E> {
     session: SessionId,
     cancel: CancelHandle,
     settings: Mutex<Settings>,
-    /// Who acts: the role's id, and whether it is a superuser.
+    login_role: DescriptorId,
+    database: String,
+    /// The id of the role that acts.
     acting: AtomicU64,
 }
 
 impl<E: Environment> SessionSystem<E> {
-    pub fn new(env: E, shared: Arc<Shared>, session: SessionId, cancel: CancelHandle, settings: Settings) -> SessionSystem<E> {
+    pub fn new(
+        env: E,
+        shared: Arc<Shared>,
+        session: SessionId,
+        cancel: CancelHandle,
+        settings: Settings,
+        database: &str,
+    ) -> Self {
         let node = env.locality().node.0;
-        let acting = AtomicU64::new(u64::from(ROOT_ID.0));
-        SessionSystem { env, shared, node, session, cancel, settings: Mutex::new(settings), acting }
+        let login_role = settings.now().acting.session;
+        let acting = AtomicU64::new(u64::from(login_role.0));
+        let database = database.to_string();
+        SessionSystem { env, shared, node, session, cancel, settings: Mutex::new(settings), login_role, database, acting }
+    }
+    /// The role that has logged in.
+    pub fn login_role(&self) -> DescriptorId {
+        self.login_role
+    }
+    pub fn database(&self) -> &str {
+        &self.database
     }
     /// Who acts from now on.
     pub fn set_acting(&self, role: DescriptorId, is_superuser: bool) {
@@ -65,7 +83,12 @@ impl<E: Environment> System for SessionSystem<E> {
         self.settings().show(name).ok()
     }
     fn set_setting(&self, name: &str, value: &str, local: bool) -> Result<String> {
-        self.settings().set(name, Some(value), local)
+        match name.to_ascii_lowercase().as_str() {
+            "role" => self.set_role(&self.env.catalog(), Some(value).filter(|v| *v != "none"), local)?,
+            "session_authorization" => self.set_session_authorization(&self.env.catalog(), Some(value), local)?,
+            _ => return self.settings().set(name, Some(value), local),
+        }
+        self.settings().show(name)
     }
     fn unique_rowid(&self) -> i64 {
         self.shared.unique_rowid(self.node, self.env.now_micros())
@@ -79,7 +102,7 @@ impl<E: Environment> System for SessionSystem<E> {
     fn stop_backend(&self, pid: i32, ends: bool) -> Result<bool> {
         let found = self.shared.sessions().into_iter().find(|s| crate::env::pid(s.session) == pid);
         if let Some(session) = found {
-            super::privileges::may_stop(&self.env.catalog(), &self.authority(), &session.user, ends)?;
+            super::privileges::may_stop(&self.env.catalog(), &self.authority(), session.role, ends)?;
         }
         Ok(self.shared.stop(pid, ends))
     }
@@ -143,8 +166,7 @@ impl<E: Environment> SystemContext for StatementSystem<'_, E> {
         let who = self.catalog.authority_of(self.names);
         let mut sessions = self.env.sessions();
         for session in &mut sessions {
-            let user = self.catalog.find_role(&session.user).map(|r| r.id);
-            if !super::privileges::sees_activity(&who, user) {
+            if !super::privileges::sees_activity(&who, session.role) {
                 session.is_hidden = true;
                 session.query = "<insufficient privilege>".into();
                 session.state = "";

@@ -19,6 +19,7 @@ use meridian_base::{DescriptorId, Error, Result, SessionId};
 use parking_lot::Mutex;
 use plans::PlanCache;
 use sequences::DrawnBlocks;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -50,19 +51,21 @@ pub(crate) struct Activity {
     requests: AtomicU64,
 }
 
+/// A statement's text as others see it: its beginning, and no passwords
+/// (`track_activity_query_size`).
+pub(crate) fn shown(query: &str) -> Cow<'_, str> {
+    const BYTES_MAX: usize = 1024;
+    let end = (0..=BYTES_MAX.min(query.len())).rev().find(|at| query.is_char_boundary(*at)).unwrap_or(0);
+    without_passwords(&query[..end])
+}
+
 impl Activity {
     pub(crate) fn new(row: SessionRow) -> Arc<Activity> {
         Arc::new(Activity { row: Mutex::new(row), requests: AtomicU64::new(0) })
     }
     /// A request begins.
     pub(crate) fn running(&self, query: &str) {
-        /// `track_activity_query_size`.
-        const QUERY_BYTES_MAX: usize = 1024;
-        let mut end = query.len().min(QUERY_BYTES_MAX);
-        while !query.is_char_boundary(end) {
-            end -= 1;
-        }
-        let query = without_passwords(&query[..end]);
+        let query = shown(query);
         self.requests.fetch_add(1, Ordering::Relaxed);
         let mut row = self.row.lock();
         row.state = "active";

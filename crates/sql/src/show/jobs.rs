@@ -42,7 +42,7 @@ pub(super) async fn rows(context: &dyn SystemContext, only: Option<u32>) -> Resu
     let step = step.filter(|_| only.is_none());
     let who = catalog.authority_of(context.names());
     let sees_all = who.has(MONITOR) || who.has(CONTROL_JOBS);
-    let is_own = |job: &JobRecord| catalog.find_role(&job.user).is_some_and(|r| who.has(r.id));
+    let is_own = |job: &JobRecord| catalog.maker(job).is_some_and(|maker| who.has(maker));
     let step = step.filter(|_| sees_all);
     let jobs =
         catalog.jobs().filter(|job| sees_all || is_own(job)).filter(|job| only.is_none_or(|id| job.id.0 == id)).map(|job| {

@@ -206,12 +206,13 @@ pub(super) fn pg_stat_activity(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
     let mut rows = Rows::of("pg_catalog", "pg_stat_activity");
     for s in context.sessions() {
         let database = context.catalog().find_database(&s.database).map_or(Datum::Null, |d| oid(d.id));
+        let user = context.catalog().role_by_id(s.role);
         rows.push([
             ("datid", database),
             ("datname", text(&s.database)),
             ("pid", int(i64::from(crate::rows::pid(s.session)))),
-            ("usesysid", context.catalog().find_role(&s.user).map_or(Datum::Null, |r| int(r.oid()))),
-            ("usename", text(&s.user)),
+            ("usesysid", user.map_or(Datum::Null, |r| int(r.oid()))),
+            ("usename", user.map_or(Datum::Null, |r| text(&r.name))),
             ("application_name", text(&s.application)),
             ("state", text(s.state)),
             ("query", opt_text(Some(&s.query))),

@@ -3,6 +3,7 @@
 use super::relations::visible_indexes;
 use super::rows::{Objects, Rows, array, bool, int, text};
 use super::{SystemContext, describe};
+use crate::catalog::privileges::Privileges;
 use crate::types::keys::decode_key_column;
 use crate::types::{Datum, EvalContext, Type};
 
@@ -38,12 +39,13 @@ pub(super) fn pg_tables(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
     rows.finish()
 }
 
-/// Values are shown as text, whatever their type.
+/// Values are shown as text, whatever their type, and only to those who may read the table.
 pub(super) fn pg_stats(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
     let mut rows = Rows::of("pg_catalog", "pg_stats");
     let o = objects(context);
     let eval = EvalContext::default();
-    for t in &o.tables {
+    let who = o.catalog.authority_of(context.names());
+    for t in o.tables.iter().filter(|t| o.catalog.permits(&who, t.id, Privileges::SELECT)) {
         let Some(statistics) = o.catalog.statistics_of(t.id) else { continue };
         for (ordinal, column) in t.live_columns() {
             let Some(c) = statistics.column(ordinal, &column.ty) else { continue };

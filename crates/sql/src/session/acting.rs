@@ -1,0 +1,224 @@
+//! Who acts: the role that has logged in, or another one after `SET ROLE` or `SET SESSION
+//! AUTHORIZATION`.
+//!
+//! Both are settings, so that they end with their transaction as settings do. What counts is the id
+//! of a role: its name may be another's by the time that a transaction is rolled back.
+
+use super::Session;
+use super::system::SessionSystem;
+use super::transaction::Block;
+use crate::catalog::Catalog;
+use crate::env::Environment;
+use meridian_base::{DescriptorId, Error, Result};
+
+/// Who acts, by the ids of roles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Acting {
+    /// `session_authorization`.
+    pub session: DescriptorId,
+    /// `role`; `None`: `none`.
+    pub role: Option<DescriptorId>,
+}
+
+impl Acting {
+    /// Whose privileges count.
+    pub fn current(self) -> DescriptorId {
+        self.role.unwrap_or(self.session)
+    }
+}
+
+impl<E: Environment> SessionSystem<E> {
+    fn act(&self, catalog: &Catalog, acting: Acting, local: bool) {
+        let role = acting.role.map_or_else(|| "none".to_string(), |role| catalog.role_name(role));
+        self.settings().set_acting(acting, &catalog.role_name(acting.session), &role, local);
+    }
+    /// `SET ROLE`; `None`: `NONE`, or the default.
+    pub fn set_role(&self, catalog: &Catalog, name: Option<&str>, local: bool) -> Result<()> {
+        let session = self.settings().now().acting.session;
+        let role = match name {
+            None => None,
+            Some(name) => {
+                let Some(role) = catalog.find_role(name) else {
+                    return Err(Error::sql("22023", format!("role \"{name}\" does not exist")));
+                };
+                if !catalog.may_become(session, role.id, self.database()) {
+                    return Err(Error::sql("42501", format!("permission denied to set role \"{name}\"")));
+                }
+                Some(role.id)
+            }
+        };
+        self.act(catalog, Acting { session, role }, local);
+        Ok(())
+    }
+    /// `SET SESSION AUTHORIZATION`; `None`: the user that has logged in.
+    pub fn set_session_authorization(&self, catalog: &Catalog, name: Option<&str>, local: bool) -> Result<()> {
+        let login = self.login_role();
+        let session = match name {
+            None => login,
+            Some(name) => {
+                let Some(role) = catalog.find_role(name) else {
+                    return Err(Error::sql("22023", format!("role \"{name}\" does not exist")));
+                };
+                let is_superuser = catalog.role_by_id(login).is_some_and(|r| r.is_superuser);
+                if role.id != login && !is_superuser {
+                    let refused = format!("permission denied to set session authorization \"{name}\"");
+                    return Err(Error::sql("42501", refused));
+                }
+                role.id
+            }
+        };
+        self.act(catalog, Acting { session, role: None }, local);
+        Ok(())
+    }
+}
+
+impl<E: Environment> Session<E> {
+    /// Follows who acts, and what the catalog calls those roles. Returns whether something is new.
+    pub(super) fn follow_role(&mut self) -> bool {
+        let catalog = match &self.block {
+            Some(Block { past: None, catalog: Some(catalog), .. }) => catalog.clone(),
+            _ => self.env.catalog(),
+        };
+        let acting = self.system.settings().now().acting;
+        let of = (acting, catalog.seen);
+        if !catalog.is_private && self.acting == Some(of) {
+            return false;
+        }
+        self.acting = (!catalog.is_private).then_some(of);
+        (self.names.role, self.names.session_role) = (acting.current(), acting.session);
+        self.names.user = catalog.role_name(acting.current());
+        self.eval.user = self.names.user.as_str().into();
+        self.eval.session_user = catalog.role_name(acting.session).into();
+        (self.eval.role, self.eval.session_role) = (acting.current(), acting.session);
+        let is_superuser = catalog.role_by_id(acting.current()).is_some_and(|r| r.is_superuser);
+        self.system.set_acting(acting.current(), is_superuser);
+        true
+    }
+    /// See [`SessionSystem::set_role`].
+    pub(super) fn set_role(&mut self, name: Option<&str>, local: bool) -> Result<()> {
+        let catalog = self.catalog();
+        self.system.set_role(&catalog, name, local)?;
+        self.settle_acting();
+        Ok(())
+    }
+    /// See [`SessionSystem::set_session_authorization`].
+    pub(super) fn set_session_authorization(&mut self, name: Option<&str>, local: bool) -> Result<()> {
+        let catalog = self.catalog();
+        self.system.set_session_authorization(&catalog, name, local)?;
+        self.settle_acting();
+        Ok(())
+    }
+    fn settle_acting(&mut self) {
+        // Outside a block a setting is committed as soon as it is made.
+        if self.block.is_none() {
+            self.system.settings().commit();
+        }
+        self.refresh();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::env::Environment;
+    use crate::session::{Session, SessionOptions};
+    use crate::testing::MemEnvironment;
+    use meridian_base::SessionId;
+
+    fn session(env: &MemEnvironment, id: u64, user: &str) -> Session<MemEnvironment> {
+        let (user, database) = (user.to_string(), "postgres".to_string());
+        let options = SessionOptions { id: SessionId(id), user, database, ..SessionOptions::default() };
+        Session::new(env.clone(), options, env.shared()).expect("a session")
+    }
+
+    async fn run(session: &mut Session<MemEnvironment>, statements: &[&str]) {
+        for sql in statements {
+            session.query_text(sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
+        }
+    }
+
+    async fn users(session: &mut Session<MemEnvironment>) -> String {
+        let results = session.query_text("select current_user || '/' || session_user").await.expect("a query");
+        results[0].rows[0][0].clone().expect("a value")
+    }
+
+    const SECRET: &str = "select count(*) from pg_authid";
+
+    /// A role's name goes to a superuser while a session acts as the role, or would act as it again.
+    #[tokio::test]
+    async fn who_takes_the_name_of_a_role_is_not_acted_as() {
+        let ends: [&[&str]; 6] = [
+            &["begin", "set local role none", "rollback"],
+            &["begin", "set role none", "rollback"],
+            &["begin", "savepoint a", "set role none", "rollback to a", "commit"],
+            &["begin", "set local session authorization default", "rollback"],
+            &["set application_name = 'x'"],
+            &["reset all"],
+        ];
+        for end in ends {
+            let env = MemEnvironment::new(&["us-east1"]);
+            let mut root = session(&env, 1, "root");
+            run(&mut root, &["create role ann login", "create role team", "grant team to ann"]).await;
+            let mut ann = session(&env, 2, "ann");
+            let (before, after) = end.split_at(end.len() / 2);
+            run(&mut ann, &["set role team"]).await;
+            run(&mut ann, before).await;
+            run(&mut root, &["alter role team rename to crew", "create role team superuser"]).await;
+            run(&mut root, &["alter role ann rename to eve", "create role ann superuser login"]).await;
+            run(&mut ann, after).await;
+            assert_eq!(users(&mut ann).await, "crew/eve", "{end:?}");
+            assert_eq!(ann.query_text(SECRET).await.expect_err("a secret").sqlstate(), "42501", "{end:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_session_of_a_dropped_role_is_nobodys() {
+        for end in [&["begin", "set local role none", "rollback"][..], &["discard all"], &["set role none"]] {
+            let env = MemEnvironment::new(&["us-east1"]);
+            let mut root = session(&env, 1, "root");
+            run(&mut root, &["create role ann login"]).await;
+            let mut ann = session(&env, 2, "ann");
+            run(&mut root, &["drop role ann", "create role ann superuser login"]).await;
+            run(&mut ann, end).await;
+            assert_eq!(ann.query_text(SECRET).await.expect_err("a secret").sqlstate(), "42501", "{end:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_session_is_of_the_role_that_was_proved() {
+        let env = MemEnvironment::new(&["us-east1"]);
+        let mut root = session(&env, 1, "root");
+        run(&mut root, &["create role ann login"]).await;
+        let role = env.catalog().find_role("ann").map(|r| r.id);
+        let options = |id| SessionOptions {
+            id: SessionId(id),
+            user: "ann".to_string(),
+            role,
+            database: "postgres".to_string(),
+            ..SessionOptions::default()
+        };
+        run(&mut root, &["alter role ann rename to eve", "create role ann superuser login"]).await;
+        let mut ann = Session::open(env.clone(), options(2), env.shared()).await.expect("a session");
+        assert_eq!(users(&mut ann).await, "eve/eve");
+        run(&mut root, &["drop role eve"]).await;
+        let refused = Session::open(env.clone(), options(3), env.shared()).await.err().expect("refused");
+        assert_eq!(refused.sqlstate(), "28000");
+    }
+
+    /// By `set_config`, too, as gateways of web applications do it.
+    #[tokio::test]
+    async fn a_role_may_be_set_for_one_transaction() {
+        let env = MemEnvironment::new(&["us-east1"]);
+        let mut root = session(&env, 1, "root");
+        run(&mut root, &["create role ann login", "create role team", "create role other", "grant team to ann"]).await;
+        let mut ann = session(&env, 2, "ann");
+        run(&mut ann, &["begin", "select set_config('role', 'team', true)"]).await;
+        assert_eq!(users(&mut ann).await, "team/ann");
+        run(&mut ann, &["commit"]).await;
+        assert_eq!(users(&mut ann).await, "ann/ann");
+        for sql in ["select set_config('role', 'other', false)", "set role to 'other'", "set role 'other'"] {
+            assert_eq!(ann.query_text(sql).await.expect_err(sql).sqlstate(), "42501", "{sql}");
+        }
+        run(&mut ann, &["set role to 'team'", "set session role = 'none'", "set role 'team'"]).await;
+        assert_eq!(users(&mut ann).await, "team/ann");
+    }
+}

@@ -73,7 +73,7 @@ fn warehouses_of_several_regions_stay_consistent() {
 
 /// How many seeds may pass before one shows a planted bug. Which seed does changes whenever
 /// messages do.
-const SEEDS_MAX: u64 = 60;
+const SEEDS_MAX: u64 = 120;
 
 /// A planted bug and where to look for it: from the first seed on, this many at a time, some must
 /// show it, by an answer that is wrong or an assertion that fails. Without the bug all of those
@@ -124,7 +124,7 @@ fn deltas_that_ignore_what_is_in_flight_are_caught() {
 /// Counterexample 85.
 #[test]
 fn a_new_primary_that_ignores_prepared_deltas_is_caught() {
-    caught(WorkloadKind::Escrow, (3, 1), 1, 4).shows(PlantedBug::EscrowIgnoresPrepared);
+    caught(WorkloadKind::Escrow, (3, 3), 1, 4).shows(PlantedBug::EscrowIgnoresPrepared);
 }
 
 /// Counterexample 87.

@@ -152,6 +152,16 @@ impl WorkloadKind {
                 think_time,
                 ..MultiRegionConfig::default()
             })),
+            WorkloadKind::Escrow if scenario.has_few_tokens => Arc::new(Escrow::new(EscrowConfig {
+                rows: 1,
+                limit: 40,
+                delta_max: 10,
+                read_share: 0.05,
+                journal_share: several_regions_share,
+                wild_share: 0.0,
+                think_time,
+                ..EscrowConfig::default()
+            })),
             WorkloadKind::Escrow => Arc::new(Escrow::new(EscrowConfig {
                 rows: rng.random_range(1..4),
                 limit: [8, 40, 1_000][rng.random_range(0..3)],

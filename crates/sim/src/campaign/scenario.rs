@@ -39,6 +39,8 @@ pub(super) struct Scenario {
     pub has_older_programs: bool,
     /// Clients change the shares of escrow columns, in place of accounts.
     pub is_about_shares: bool,
+    /// A few deltas on their way are most of what a region has of a number.
+    pub has_few_tokens: bool,
 }
 
 impl Scenario {
@@ -59,6 +61,7 @@ impl Scenario {
             has_small_region: false,
             has_older_programs: false,
             is_about_shares: false,
+            has_few_tokens: false,
         }
     }
 
@@ -241,10 +244,14 @@ impl Scenario {
             | PlantedBug::EscrowTrustsOffer
             | PlantedBug::EscrowOfferNotHeld
             | PlantedBug::EscrowForgetsOffer => self.several_regions_share = 0.6,
-            // And primaries change meanwhile.
+            // A primary must have prepared deltas, and not have heard how their transactions end, when
+            // it is replaced; and its successor must be asked for the same tokens at once.
             PlantedBug::EscrowIgnoresPrepared => {
-                self.hand_over_often();
-                self.several_regions_share = 0.8;
+                self.timing = quick_elections();
+                self.several_regions_share = 0.5;
+                self.has_few_tokens = true;
+                let strike = Strike { deaf: Some(Deaf::Itself), death: Some(Death::Process), ..Strike::lasting(300..=700) };
+                self.strike(Duration::from_millis(700), Strike { down_ms: 50..=150, ..strike });
             }
         }
     }

@@ -462,7 +462,7 @@ mod tests {
     use super::*;
 
     fn settings() -> Settings {
-        Settings::new(&[("server_version", "15.0".to_string())], &[]).unwrap()
+        Settings::new(crate::catalog::roles::ROOT_ID, &[("server_version", "15.0".to_string())], &[]).unwrap()
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::time::Duration;
 /// A strike, as a plan has it: every time at another primary.
 #[derive(Clone, Debug)]
 pub struct Strike {
-    /// These do not hear the node any more, which still hears them.
+    /// Who does not hear whom any more; the other direction goes on.
     pub deaf: Option<Deaf>,
     /// Only primaries in the first region, where GLOBAL groups have theirs.
     pub in_first_region: bool,
@@ -33,13 +33,15 @@ pub struct Strike {
     pub down_ms: RangeInclusive<u64>,
 }
 
-/// Who does not hear a node.
+/// Who is deaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deaf {
-    /// The nodes of its own region.
+    /// The nodes of its own region do not hear the node.
     AtHome,
-    /// The nodes of other regions.
+    /// The nodes of other regions do not hear the node.
     Abroad,
+    /// The node does not hear the nodes of other regions.
+    Itself,
 }
 
 /// How a strike ends.
@@ -75,8 +77,11 @@ impl Faults {
         self.busy.insert(node.name.clone());
         let links = deaf_links(machines, &node, strike.deaf);
         for (a, b) in &links {
-            let (from, to) = if *a == node.name { (a, b) } else { (b, a) };
-            machines.cut_one_way(from, to);
+            let (own, other) = if *a == node.name { (a, b) } else { (b, a) };
+            match strike.deaf {
+                Some(Deaf::Itself) => machines.cut_one_way(other, own),
+                _ => machines.cut_one_way(own, other),
+            }
         }
         machines.busy_links.extend(links.iter().cloned());
         let host = machines.host(&node.name);
@@ -126,7 +131,7 @@ impl Faults {
 fn deaf_links<S: Software>(machines: &Machines<S>, node: &NodeSpec, deaf: Option<Deaf>) -> Vec<Link> {
     let is_deaf = |other: &&NodeSpec| match deaf {
         Some(Deaf::AtHome) => other.region == node.region && other.name != node.name,
-        Some(Deaf::Abroad) => other.region != node.region,
+        Some(Deaf::Abroad | Deaf::Itself) => other.region != node.region,
         None => false,
     };
     machines.topology.nodes.iter().filter(is_deaf).map(|other| link(&node.name, &other.name)).collect()

@@ -2,7 +2,8 @@
 
 use super::bind_call::sort_key;
 use super::bind_expr::unnest;
-use super::binder::{Binder, CteBinding, CteKind, Scope, ScopeCol, Typed};
+use super::bind_with::{read_before, reads_what_is_changed};
+use super::binder::{Binder, Scope, ScopeCol, Typed};
 use super::locks::{self, Locks, clause, not_united};
 use super::rel::*;
 use crate::catalog::lookup::Name;
@@ -13,7 +14,6 @@ use crate::types::{CastContext, Type};
 use meridian_base::{DescriptorId, Error, Result};
 use sqlparser::ast::{self, Expr as Ast, Spanned};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// A column of a bound query's result.
 #[derive(Clone, Debug)]
@@ -44,19 +44,7 @@ impl Binder<'_> {
 
     fn query_inner(&mut self, q: &ast::Query) -> Result<(Rel, Vec<OutCol>)> {
         let expected = std::mem::take(&mut self.expected);
-        let (mut changing, mut reading) = (Vec::new(), Vec::new());
-        if let Some(with) = &q.with {
-            for (i, cte) in with.cte_tables.iter().enumerate() {
-                let name = fold(&cte.alias.name);
-                if with.cte_tables[..i].iter().any(|other| fold(&other.alias.name) == name) {
-                    return Err(Error::sql("42712", format!("WITH query name \"{name}\" specified more than once")));
-                }
-                self.cte(cte, with.recursive)?;
-                if let Some(cte) = self.last_cte() {
-                    if cte.changes() { changing.push(cte) } else { reading.push(cte) }
-                }
-            }
-        }
+        let (changing, reading) = self.with(q.with.as_ref())?;
         if q.fetch.as_ref().is_some_and(|f| f.with_ties || f.percent) {
             return Err(Error::unsupported("FETCH … WITH TIES is not supported"));
         }
@@ -133,7 +121,7 @@ impl Binder<'_> {
         Ok((bind(&mut limit, self)?, bind(&mut offset, self)?))
     }
 
-    fn set_expr(&mut self, e: &ast::SetExpr) -> Result<(Rel, Vec<OutCol>)> {
+    pub(super) fn set_expr(&mut self, e: &ast::SetExpr) -> Result<(Rel, Vec<OutCol>)> {
         self.deeper(|b| match e {
             ast::SetExpr::Select(s) => b.select(s, &[], &Vec::new()),
             ast::SetExpr::Query(q) => b.query(q),
@@ -253,74 +241,6 @@ impl Binder<'_> {
         let out = types.into_iter().enumerate();
         let out = out.map(|(i, ty)| OutCol { id: base + i as u32, name: format!("column{}", i + 1), ty, origin: None }).collect();
         Ok((Rel::Values { cols, rows: out_rows }, out))
-    }
-
-    fn cte(&mut self, cte: &ast::Cte, recursive: bool) -> Result<()> {
-        let name = fold(&cte.alias.name);
-        let renames: Vec<String> = cte.alias.columns.iter().map(|c| fold(&c.name)).collect();
-        let id = self.slot();
-        let (bound, cols) = if recursive && mentions(&cte.query, &name) {
-            self.recursive_cte(cte, &name, &renames, id)?
-        } else {
-            let (body, cols) = self.query(&cte.query)?;
-            let cols = renamed(cols, &renames, &name)?;
-            (Cte { id, name: name.clone(), body, step: None }, cols.into_iter().map(|c| (c.name, c.ty)).collect())
-        };
-        self.ctes.push(CteBinding { name, cols, kind: CteKind::Bound(Arc::new(bound)) });
-        Ok(())
-    }
-
-    /// The common table expression bound last.
-    fn last_cte(&mut self) -> Option<Rel> {
-        let CteKind::Bound(cte) = self.ctes.last()?.kind.clone() else { return None };
-        let cols = cte.body.cols().iter().map(|_| self.fresh()).collect();
-        Some(Rel::Cte { cte, cols })
-    }
-
-    fn recursive_cte(&mut self, cte: &ast::Cte, name: &str, renames: &[String], id: u32) -> Result<(Cte, Vec<(String, Type)>)> {
-        let malformed = || {
-            Error::sql(
-                "42P19",
-                format!("recursive query \"{name}\" does not have the form non-recursive-term UNION [ALL] recursive-term"),
-            )
-        };
-        let ast::SetExpr::SetOperation { left, op: ast::SetOperator::Union, set_quantifier, right } = &*cte.query.body else {
-            return Err(malformed());
-        };
-        if cte.query.with.is_some() || cte.query.order_by.is_some() || cte.query.limit_clause.is_some() {
-            return Err(Error::unsupported("ORDER BY or LIMIT in a recursive query is not implemented"));
-        }
-        let (body, cols) = self.set_expr(left)?;
-        let mut settled = Vec::new();
-        for c in renamed(cols, renames, name)? {
-            settled.push(c);
-        }
-        let cols: Vec<(String, Type)> = settled.iter().map(|c| (c.name.clone(), c.ty.clone())).collect();
-        let mark = self.ctes.len();
-        self.ctes.push(CteBinding { name: name.to_string(), cols: cols.clone(), kind: CteKind::Work(id) });
-        let step = self.set_expr(right);
-        self.ctes.truncate(mark);
-        let (step, step_cols) = step?;
-        super::recursion::check(&step, id, name)?;
-        if step_cols.len() != cols.len() {
-            return Err(Error::sql("42601", "each UNION query must have the same number of columns"));
-        }
-        for (i, (a, b)) in cols.iter().zip(&step_cols).enumerate() {
-            let common = select_common_type(&[a.1.clone(), b.ty.clone()], "UNION")?;
-            if common != a.1 {
-                let message = format!(
-                    "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",
-                    i + 1,
-                    a.1.name(),
-                    common.name()
-                );
-                return Err(Error::sql("42804", message).hint("Cast the output of the non-recursive term to the correct type."));
-            }
-        }
-        let types: Vec<Type> = cols.iter().map(|c| c.1.clone()).collect();
-        let step = self.cast_cols(step, &step_cols, &types)?;
-        let distinct = *set_quantifier != ast::SetQuantifier::All;
-        Ok((Cte { id, name: name.to_string(), body, step: Some((step, distinct)) }, cols))
     }
 
     fn select(&mut self, s: &ast::Select, order: &[ast::OrderByExpr], locks: &Locks) -> Result<(Rel, Vec<OutCol>)> {
@@ -699,43 +619,6 @@ impl Binder<'_> {
     }
 }
 
-/// In PostgreSQL all parts of a statement see the state before it. Here the changes come one after
-/// the other before the query. So those common table expressions come first that only read, if they
-/// read what is changed and somebody names them.
-fn read_before(reading: &[Rel], changing: &[Rel], rel: &Rel) -> Vec<Rel> {
-    let mut changed = BTreeSet::new();
-    let mut named = BTreeSet::new();
-    for part in changing.iter().chain([rel]) {
-        part.visit(&mut |r| match r {
-            Rel::Dml { dml, .. } => changed.extend(dml.changes()),
-            Rel::Cte { cte, .. } => drop(named.insert(cte.id)),
-            _ => {}
-        });
-    }
-    let is_before = |cte: &&Rel| {
-        let mut reads = false;
-        cte.visit(&mut |r| reads |= matches!(r, Rel::Table { table, .. } if changed.contains(&table.id)));
-        reads && cte.cte_id().is_some_and(|id| named.contains(&id))
-    };
-    reading.iter().filter(is_before).cloned().collect()
-}
-
-/// 0A000 if anything that comes later reads what is changed by then.
-fn reads_what_is_changed(before: &[Rel], changing: &[Rel], rel: &Rel) -> Result<()> {
-    let mut changed = BTreeSet::new();
-    let done: BTreeSet<u32> = before.iter().chain(changing).filter_map(Rel::cte_id).collect();
-    for part in changing {
-        // What it is made of: it is a table expression itself.
-        part.inputs().into_iter().try_for_each(|input| unread(input, &changed, &done))?;
-        part.visit(&mut |r| {
-            if let Rel::Dml { dml, .. } = r {
-                changed.extend(dml.changes());
-            }
-        });
-    }
-    unread(rel, &changed, &done)
-}
-
 /// 42601 if a query in parentheses has a clause that is said again behind them.
 fn said_once(q: &ast::Query) -> Result<()> {
     let ast::SetExpr::Query(inner) = &*q.body else { return Ok(()) };
@@ -757,23 +640,6 @@ fn said_once(q: &ast::Query) -> Result<()> {
     }
 }
 
-/// 0A000 if a part of a statement reads one of the tables that others have changed by then. The
-/// common table expressions in `done` have their rows already.
-fn unread(rel: &Rel, changed: &BTreeSet<DescriptorId>, done: &BTreeSet<u32>) -> Result<()> {
-    let mut read = None;
-    rel.visit_but(&mut done.clone(), &mut |r| match r {
-        Rel::Table { table, .. } if changed.contains(&table.id) => read = Some(table.name.clone()),
-        _ => {}
-    });
-    match read {
-        Some(table) => {
-            Err(Error::unsupported(format!("a statement cannot yet read table \"{table}\", which its WITH clause changes"))
-                .hint("Use RETURNING, a WITH query that only reads the table, or two statements."))
-        }
-        None => Ok(()),
-    }
-}
-
 /// The literal without a type that a column of a query shows in every row: a `UNION` or an `INSERT`
 /// gives it its type.
 pub(crate) fn literal_of(rel: &Rel, id: ColId) -> Option<Typed> {
@@ -790,7 +656,7 @@ pub(crate) fn literal_of(rel: &Rel, id: ColId) -> Option<Typed> {
     }
 }
 
-fn renamed(mut cols: Vec<OutCol>, names: &[String], table: &str) -> Result<Vec<OutCol>> {
+pub(super) fn renamed(mut cols: Vec<OutCol>, names: &[String], table: &str) -> Result<Vec<OutCol>> {
     if names.len() > cols.len() {
         let message =
             format!("WITH query \"{table}\" has {} columns available but {} columns specified", cols.len(), names.len());
@@ -893,14 +759,4 @@ fn figure(e: &Ast) -> Option<String> {
         },
         _ => return None,
     })
-}
-
-/// Whether a query's text names a table anywhere: only then is `WITH RECURSIVE` recursive.
-fn mentions(q: &ast::Query, name: &str) -> bool {
-    let mut found = false;
-    let _ = ast::visit_relations(q, |r| {
-        found |= r.0.len() == 1 && r.0[0].as_ident().is_some_and(|i| fold(i) == name);
-        std::ops::ControlFlow::<()>::Continue(())
-    });
-    found
 }

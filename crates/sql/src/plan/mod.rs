@@ -4,7 +4,7 @@
 //! AST ──bind──▶ Rel over ColIds ──optimize──▶ Rel ──compile──▶ Node over slots
 //! ```
 //!
-//! * `binder`, `bind_expr`, `bind_call`, `bind_escrow`, `bind_query`, `bind_from`, `dml`: names, types and
+//! * `binder`, `bind_expr`, `bind_call`, `bind_escrow`, `bind_query`, `bind_with`, `bind_from`, `dml`: names, types and
 //!   parameters; what is wrong with a statement is found here, with PostgreSQL's codes and words.
 //! * `table`: what a writer needs to know about a table.
 //! * `optimize`: conditions move down, inner joins are ordered.
@@ -19,6 +19,7 @@ mod bind_escrow;
 mod bind_expr;
 mod bind_from;
 mod bind_query;
+mod bind_with;
 mod binder;
 mod dml;
 mod estimate;

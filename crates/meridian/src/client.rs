@@ -5,12 +5,29 @@ use futures::StreamExt;
 use meridian_server::node::base::{Error, ErrorKind, Result};
 use meridian_workload::client::{Client, Connector, Rows, Told, Value};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_postgres::config::SslMode;
 use tokio_postgres::types::{FromSql, ToSql, Type};
 use tokio_postgres::{NoTls, SimpleQueryMessage, Statement};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The way to a server that is not a plain socket.
+#[async_trait]
+pub trait Dial: Send + Sync {
+    /// A stream to the server at an address, after a handshake if there is one.
+    async fn dial(&self, addr: &str) -> Result<Box<dyn Duplex>>;
+    /// What to log in with there.
+    fn password(&self, addr: &str) -> Option<String>;
+}
+
+/// Bytes both ways.
+pub trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Duplex for S {}
 
 /// Connects to the nodes of each region in turn.
 pub struct PgConnector {
@@ -21,18 +38,24 @@ pub struct PgConnector {
     knows_regions: bool,
     /// As in `-c name=value`, for every session.
     options: String,
+    dial: Option<Arc<dyn Dial>>,
 }
 
 impl PgConnector {
     /// As `user`; a plain PostgreSQL does not know regions.
     pub fn new(regions: Vec<(String, Vec<String>)>, user: &str, knows_regions: bool) -> PgConnector {
         let turns = regions.iter().map(|(r, _)| (r.clone(), AtomicUsize::new(0))).collect();
-        PgConnector { regions, turns, user: user.to_string(), knows_regions, options: String::new() }
+        PgConnector { regions, turns, user: user.to_string(), knows_regions, options: String::new(), dial: None }
+    }
+    /// The same by another way than plain sockets.
+    pub fn dialing(self, dial: Arc<dyn Dial>) -> PgConnector {
+        PgConnector { dial: Some(dial), ..self }
     }
     /// To the same nodes, with a setting that every session begins with.
     pub fn with_setting(&self, name: &str, value: &str) -> PgConnector {
         let mut other = PgConnector::new(self.regions.clone(), &self.user, self.knows_regions);
         other.options = format!("{} -c {name}={value}", self.options).trim().to_string();
+        other.dial = self.dial.clone();
         other
     }
 }
@@ -49,7 +72,8 @@ impl Connector for PgConnector {
         let found = self.regions.iter().find(|(r, _)| r == region);
         let (_, addrs) = found.ok_or_else(|| Error::sql("22023", format!("no node is known in region \"{region}\"")))?;
         let turn = self.turns[region].fetch_add(1, Ordering::Relaxed);
-        Ok(Box::new(PgClient::connect_with(&addrs[turn % addrs.len()], &self.user, database, &self.options).await?))
+        let addr = &addrs[turn % addrs.len()];
+        Ok(Box::new(PgClient::connect_with(addr, &self.user, database, &self.options, self.dial.as_deref()).await?))
     }
 }
 
@@ -63,10 +87,15 @@ pub struct PgClient {
 
 impl PgClient {
     pub async fn connect(addr: &str, user: &str, database: &str) -> Result<PgClient> {
-        PgClient::connect_with(addr, user, database, "").await
+        PgClient::connect_with(addr, user, database, "", None).await
     }
 
-    async fn connect_with(addr: &str, user: &str, database: &str, options: &str) -> Result<PgClient> {
+    /// The same by another way than a plain socket.
+    pub async fn dial(addr: &str, user: &str, database: &str, dial: &dyn Dial) -> Result<PgClient> {
+        PgClient::connect_with(addr, user, database, "", Some(dial)).await
+    }
+
+    async fn connect_with(addr: &str, user: &str, database: &str, options: &str, dial: Option<&dyn Dial>) -> Result<PgClient> {
         let (host, port) = addr.rsplit_once(':').ok_or_else(|| Error::sql("08001", format!("not an address: {addr}")))?;
         let mut config = tokio_postgres::Config::new();
         config.host(host.trim_matches(['[', ']'])).port(port.parse().unwrap_or(0)).user(user).dbname(database);
@@ -74,11 +103,29 @@ impl PgClient {
         if !options.is_empty() {
             config.options(options);
         }
-        let (client, connection) = config.connect(NoTls).await.map_err(|e| driver_error(&e))?;
-        tokio::spawn(async move {
-            // Its end shows in the next statement.
-            let _ = connection.await;
-        });
+        // The end of a connection shows in the next statement.
+        let client = match dial {
+            None => {
+                let (client, connection) = config.connect(NoTls).await.map_err(|e| driver_error(&e))?;
+                tokio::spawn(async move { drop(connection.await) });
+                client
+            }
+            Some(dial) => {
+                if let Some(password) = dial.password(addr) {
+                    config.password(password);
+                }
+                // The stream is what it is to be: the driver asks for no TLS in it.
+                config.ssl_mode(SslMode::Disable);
+                let connected = async {
+                    let stream = dial.dial(addr).await?;
+                    config.connect_raw(stream, NoTls).await.map_err(|e| driver_error(&e))
+                };
+                let late = |_| Error::new(ErrorKind::Unavailable, "08001", format!("{addr} does not answer"));
+                let (client, connection) = tokio::time::timeout(CONNECT_TIMEOUT, connected).await.map_err(late)??;
+                tokio::spawn(async move { drop(connection.await) });
+                client
+            }
+        };
         Ok(PgClient { client, prepared: HashMap::new(), told: Told::default() })
     }
 }

@@ -1,10 +1,11 @@
 //! `meridian workload`: a workload against nodes that run.
 
-use crate::client::PgConnector;
-use crate::shell::secure::Tls;
+use crate::client::{Dial, Duplex, PgClient, PgConnector};
 use crate::shell::target::Target;
+use crate::shell::wire;
 use crate::start;
 use crate::traffic::Traffic;
+use async_trait::async_trait;
 use clap::Args as ClapArgs;
 use meridian_server::node::base::{Error, Result};
 use meridian_workload::bank::{self, Bank, BankConfig};
@@ -19,6 +20,7 @@ use meridian_workload::social::{Social, SocialConfig, Survive};
 use meridian_workload::tpcc::{self, Tpcc, TpccConfig};
 use meridian_workload::ycsb::{self, Mix, Reads, Table, Ycsb, YcsbConfig};
 use meridian_workload::{Client, Context, Progress, WallTimer, Workload, schema};
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -34,8 +36,8 @@ const SOMEWHERE: &str = "local";
 pub struct Args {
     /// movr, bank, queue, inserts, foreign, localities, multi-region, social, tpcc or ycsb.
     workload: String,
-    /// A node, as postgresql://user@host:port. Repeat it for other nodes: clients spread over them,
-    /// each in its node's region.
+    /// A node, as `meridian url` prints it, or postgresql://user@host:port. Repeat it for other
+    /// nodes: clients spread over them, each in its node's region.
     #[arg(long = "url", required = true)]
     urls: Vec<String>,
     /// How long, as in 30s.
@@ -213,16 +215,29 @@ pub async fn run(args: Args) -> Result<ExitCode> {
     Ok(if verdict.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// The servers by their addresses, with what their URLs say of TLS and logins.
+#[derive(Default)]
+struct Targets(BTreeMap<String, Target>);
+
+#[async_trait]
+impl Dial for Targets {
+    async fn dial(&self, addr: &str) -> Result<Box<dyn Duplex>> {
+        let target = self.0.get(addr).ok_or_else(|| Error::internal(format!("no URL has the address {addr}")))?;
+        Ok(wire::connect(target).await?.0)
+    }
+    fn password(&self, addr: &str) -> Option<String> {
+        Some(self.0.get(addr)?.secured.password()?.0)
+    }
+}
+
 /// Asks every node where it is.
 async fn connector(urls: &[String]) -> Result<PgConnector> {
     let mut regions: Vec<(String, Vec<String>)> = Vec::new();
     let mut user = String::new();
     let mut knows_regions = true;
+    let mut targets = Targets::default();
     for url in urls {
         let target = Target::parse(url)?;
-        if matches!(target.secured.tls, Tls::Yes(_)) {
-            return Err(Error::unsupported("workloads have no TLS, which the URL asks for"));
-        }
         user.clone_from(&target.user);
         let region = match region_of(&target).await? {
             Some(region) => region,
@@ -235,13 +250,16 @@ async fn connector(urls: &[String]) -> Result<PgConnector> {
             Some((_, nodes)) => nodes.push(target.addr()),
             None => regions.push((region, vec![target.addr()])),
         }
+        targets.0.insert(target.addr(), target);
     }
-    Ok(PgConnector::new(regions, &user, knows_regions))
+    Ok(PgConnector::new(regions, &user, knows_regions).dialing(Arc::new(targets)))
 }
 
 /// The region a node says it is in. A plain PostgreSQL does not know what it is asked.
 async fn region_of(target: &Target) -> Result<Option<String>> {
-    let mut client = crate::client::PgClient::connect(&target.addr(), &target.user, schema::DATABASE_DEFAULT).await?;
+    let addr = target.addr();
+    let dial = Targets(BTreeMap::from([(addr.clone(), target.clone())]));
+    let mut client = PgClient::dial(&addr, &target.user, schema::DATABASE_DEFAULT, &dial).await?;
     let locality = match client.execute("SHOW LOCALITY").await {
         Ok(rows) => rows.text(0, 0)?.to_string(),
         Err(e) if e.sqlstate() == "42704" => return Ok(None),

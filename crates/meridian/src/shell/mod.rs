@@ -17,7 +17,7 @@ pub mod secure;
 mod split;
 mod table;
 pub mod target;
-mod wire;
+pub mod wire;
 
 use input::{Input, Line};
 use meridian_server::node::base::{Error, Result};

@@ -62,6 +62,13 @@ pub struct Secured {
     pub password: Option<Password>,
 }
 
+impl Secured {
+    /// The URL's, or the environment's, as for libpq: a command line is seen by others.
+    pub fn password(&self) -> Option<Password> {
+        self.password.clone().or_else(|| std::env::var("PGPASSWORD").ok().map(Password))
+    }
+}
+
 impl Default for Secured {
     /// As libpq.
     fn default() -> Secured {
@@ -140,10 +147,7 @@ pub struct Login {
 
 impl Login {
     pub fn new(target: &Target, end_point: Option<Vec<u8>>) -> Login {
-        // As libpq: a password on the command line is seen by others.
-        let of_environment = || std::env::var("PGPASSWORD").ok().map(Password);
-        let password = target.secured.password.clone().or_else(of_environment);
-        Login { password, end_point, scram: None, is_proved: false }
+        Login { password: target.secured.password(), end_point, scram: None, is_proved: false }
     }
 
     /// The answer to an authentication message, of the kind `p`, if there is one.

@@ -6,10 +6,11 @@
 
 use super::secure::{Login, Shaken, end_point_of, shake_hands};
 use super::target::Target;
+use crate::client::Duplex;
 use meridian_server::node::base::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpStream, UnixStream};
 
 const PROTOCOL_3_0: u32 = 196_608;
@@ -92,10 +93,6 @@ pub struct CancelKey {
 }
 
 /// By TCP or a Unix socket.
-trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
-
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Duplex for S {}
-
 type Socket = Box<dyn Duplex>;
 
 /// A session on a server.
@@ -270,7 +267,7 @@ impl CancelKey {
 /// The way to a server, and what a login binds to there. A client is not part of a cluster, so it is
 /// not part of a simulated one either.
 #[allow(clippy::disallowed_methods)]
-async fn connect(target: &Target) -> Result<(Socket, Option<Vec<u8>>)> {
+pub async fn connect(target: &Target) -> Result<(Socket, Option<Vec<u8>>)> {
     let addr = target.addr();
     if let Some(file) = target.socket() {
         return Ok((Box::new(UnixStream::connect(file).await.map_err(|e| unreachable(&addr, e))?), None));

@@ -277,6 +277,12 @@ async fn the_shell_connects_over_tls() {
         let (is_done, said) = ask(&refused);
         assert!(!is_done && said.contains(why), "{why}: {said}");
     }
+    // So does a workload.
+    let work = |url: &str| command(&["workload", "bank", "--url", url, "--for", "2s", "--clients", "2", "--check"]);
+    let worked = work(&url);
+    assert!(worked.status.success() && text(&worked).contains(": 0 violated"), "{}", text(&worked));
+    let refused = work(&format!("postgresql://root:x@{at}"));
+    assert!(!refused.status.success() && text(&refused).contains("password authentication failed"), "{}", text(&refused));
     // By certificate.
     let certs = specs[0].dir.join("certs");
     let made = command(&["cert", "create-client", "app", "--certs-dir", shown(&certs)]);

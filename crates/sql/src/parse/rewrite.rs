@@ -51,8 +51,14 @@ impl Cut {
     }
 }
 
-/// `SET role TO x` and `SET ROLE 'x'` are settings like others; sqlparser knows `SET ROLE x`.
+/// `SET role TO x`, `SET ROLE 'x'` and `SET LOCAL SESSION AUTHORIZATION x` are settings like others;
+/// sqlparser knows `SET ROLE x` and `SET SESSION AUTHORIZATION x`.
 fn set_role(tokens: &mut Vec<TokenWithSpan>) {
+    if sees(tokens, 0, &["set", "local", "session", "authorization"]) {
+        tokens[2].token = Token::make_word("session_authorization", Some('"'));
+        tokens[3].token = Token::Eq;
+        return;
+    }
     let at = if sees(tokens, 0, &["set", "local"]) || sees(tokens, 0, &["set", "session"]) { 2 } else { 1 };
     if !sees(tokens, 0, &["set"]) || !sees(tokens, at, &["role"]) {
         return;

@@ -80,18 +80,22 @@ impl<E: Environment> Session<E> {
             _ => self.env.catalog(),
         };
         let acting = self.system.settings().now().acting;
-        let of = (acting, catalog.seen);
-        if !catalog.is_private && self.acting == Some(of) {
+        let by = (!catalog.is_private).then_some(catalog.seen);
+        let is_another = self.acting.is_none_or(|(before, _)| before != acting);
+        if by.is_some() && self.acting == Some((acting, by)) {
             return false;
         }
-        self.acting = (!catalog.is_private).then_some(of);
+        self.acting = Some((acting, by));
         (self.names.role, self.names.session_role) = (acting.current(), acting.session);
         self.names.user = catalog.role_name(acting.current());
         self.eval.user = self.names.user.as_str().into();
         self.eval.session_user = catalog.role_name(acting.session).into();
         (self.eval.role, self.eval.session_role) = (acting.current(), acting.session);
-        let is_superuser = catalog.role_by_id(acting.current()).is_some_and(|r| r.is_superuser);
-        self.system.set_acting(acting.current(), is_superuser);
+        if is_another {
+            // As in PostgreSQL, the setting `is_superuser` does not follow ALTER ROLE.
+            let is_superuser = catalog.role_by_id(acting.current()).is_some_and(|r| r.is_superuser);
+            self.system.set_acting(acting.current(), is_superuser);
+        }
         true
     }
     /// See [`SessionSystem::set_role`].

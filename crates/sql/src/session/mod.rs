@@ -137,8 +137,8 @@ pub struct Session<E: Environment> {
     names: Names,
     /// The role that has logged in.
     login_role: DescriptorId,
-    /// Who acts, and the version of the catalog that `names` has it from.
-    acting: Option<(Acting, SchemaVersion)>,
+    /// Who acts, and the version of the catalog that `names` has it from; `None`: a block's own.
+    acting: Option<(Acting, Option<SchemaVersion>)>,
     authorities: Authorities,
     scope: Scope,
     eval: EvalContext,

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// The set of columns of a row that a read looked at or a write changed. Bit 0 is the row's
 /// existence; bit `1 + ordinal` is a column; all columns from ordinal 62 on share bit 63, which is
 /// coarse and safe.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct ColumnMask(pub u64);
 
 impl ColumnMask {

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Crate → what it may use. `escrow` and `pod` are not here yet; their place is.
+/// Crate → what it may use.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("base", &[]),
     ("regex", &[]),
@@ -23,7 +23,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("forecast", &[]),
     ("pki", &["base"]),
     ("placement", &["base"]),
-    ("pod", &["base", "store", "region"]),
+    ("pod", &["base"]),
     ("sql", &["base", "forecast", "pki", "placement", "regex"]),
     ("node", &["base", "store", "raft", "region", "commit", "escrow", "forecast", "pki", "placement", "pod", "sql"]),
     ("server", &["base", "pki", "sql", "node"]),

@@ -1,0 +1,112 @@
+//! Rules left out on purpose, to see that tests find it (design: counterexamples, rows 37 to 79).
+//! Production never leaves any out. `docs/design/pod.md` says which test finds which.
+
+macro_rules! bugs {
+    ($($(#[$doc:meta])* $bug:ident = $name:literal,)*) => {
+        /// One rule left out. The numbers are rows of the counterexamples.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum PlantedBug { $($(#[$doc])* $bug,)* }
+
+        impl PlantedBug {
+            /// All of them, for a campaign.
+            pub const ALL: &[PlantedBug] = &[$(PlantedBug::$bug,)*];
+
+            /// As on a command line: `space-of-taken`.
+            pub fn name(self) -> &'static str {
+                match self { $(PlantedBug::$bug => $name,)* }
+            }
+            /// The reverse of [`PlantedBug::name`].
+            pub fn from_name(name: &str) -> Option<PlantedBug> {
+                PlantedBug::ALL.iter().copied().find(|bug| bug.name() == name)
+            }
+        }
+    };
+}
+
+bugs! {
+    /// A host writes over records of its ring that L has taken and other hosts have not applied.
+    SpaceOfTaken = "space-of-taken",
+    /// 54: a vote that is durable does not raise `acked`.
+    VotesNotAcked = "votes-not-acked",
+    /// 62: L closes timestamps by the clock, whatever is in other hosts' rings.
+    ClosedByClock = "closed-by-clock",
+    /// 75: a lowered schema grant counts before every host has acknowledged it.
+    GrantNotAcknowledged = "grant-not-acknowledged",
+    /// 76: a host's lease runs from when it read the echo.
+    LeaseFromEcho = "lease-from-echo",
+    /// A host draws timestamps before L counts it.
+    DrawsBeforeAdmitted = "draws-before-admitted",
+    /// 59: a dead host's ring counts as drained before L has taken everything in it.
+    SealedBeforeDrained = "sealed-before-drained",
+    /// 42, P7: a transaction locks its tuples after it has drawn its timestamp.
+    LocksAfterDraw = "locks-after-draw",
+    /// 43, P8: it validates its shared reads before that.
+    ValidatesBeforeDraw = "validates-before-draw",
+    /// 44, P10: readers and validators ignore a writer in flight.
+    ReadsInFlight = "reads-in-flight",
+    /// 45, P9: a locked tuple whose writer's timestamp is not published is read as a free one.
+    UnpublishedIsFree = "unpublished-is-free",
+    /// 46, P11: a blind writer takes over the lock of a transaction in flight.
+    BlindTakesOver = "blind-takes-over",
+    /// A reader does not load lock and newest again after the body.
+    LoadsOnce = "loads-once",
+    /// 58, P1: repair undoes what is in the dead host's ring.
+    RepairUndoesRing = "repair-undoes-ring",
+    /// 47, P12: a key moves in while a writer of it is in flight at home.
+    MovesInFlight = "moves-in-flight",
+    /// 48, P15: a tuple moves out before its owner's store has the newest version.
+    MovesOutUnapplied = "moves-out-unapplied",
+    /// 51, P6: a commit does not look again, under its host's lock, where its own keys are.
+    PlaceNotRechecked = "place-not-rechecked",
+    /// 50, P14: a tuple moves out while a transaction has its lock.
+    MovesOutUnlocked = "moves-out-unlocked",
+    /// 65, C2: a body is published before it is flushed.
+    PublishesUnflushed = "publishes-unflushed",
+    /// 66, C3: a reader whose bit is not set invalidates nothing.
+    NeverInvalidates = "never-invalidates",
+    /// 67, C2: a new version keeps the other hosts' valid bits.
+    KeepsValidBits = "keeps-valid-bits",
+    /// 68, C4: a reader sets its bit whatever the word is by then.
+    MarksBlindly = "marks-blindly",
+    /// 69, C5: a block is used again while a reader may be inside.
+    ReusesAtOnce = "reuses-at-once",
+    /// 70, C6: an aborted write's block is freed unflushed.
+    FreesUnflushed = "frees-unflushed",
+    /// 71, C7: a dead host's bodies are used again while its machine's cache may write back.
+    NoQuarantine = "no-quarantine",
+    /// 73: a dead host's valid bits stay for another machine with its number.
+    DeadBitsStay = "dead-bits-stay",
+}
+
+/// A set of planted bugs; empty by default. Testing it is one `and`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct PlantedBugs(u64);
+
+impl PlantedBugs {
+    /// None: production.
+    pub const NONE: PlantedBugs = PlantedBugs(0);
+
+    /// One bug.
+    pub fn only(bug: PlantedBug) -> PlantedBugs {
+        PlantedBugs(1 << bug as u8)
+    }
+    /// Whether this rule is left out.
+    #[inline]
+    pub fn has(self, bug: PlantedBug) -> bool {
+        self.0 & (1 << bug as u8) != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_read_back() {
+        for bug in PlantedBug::ALL {
+            assert_eq!(PlantedBug::from_name(bug.name()), Some(*bug));
+            assert_eq!(PlantedBug::ALL.iter().filter(|b| PlantedBugs::only(*bug).has(**b)).count(), 1);
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Shared memory of a pod.
+
+mod alloc;
+mod body;
+mod bugs;
+mod circle;
+mod clock;
+mod commit;
+mod descriptor;
+mod epochs;
+mod error;
+mod feed;
+mod hosts;
+mod index;
+mod layout;
+mod lease;
+pub mod memory;
+mod moves;
+mod read;
+mod repair;
+mod ring;
+mod rings;
+pub mod segment;
+mod slots;
+#[cfg(test)]
+mod testing;
+mod tuple;
+
+pub use alloc::{Allocator, Area, Orphans, Refill, lines_of};
+pub use body::{BodyRead, BodyWrite, body_bytes, clear_valid_bit};
+pub use bugs::{PlantedBug, PlantedBugs};
+pub use circle::NoRoom;
+pub use clock::Draw;
+pub use commit::{Commit, Progress, SharedRead, SharedWrite};
+pub use descriptor::PLACES_MAX;
+pub use epochs::Epochs;
+pub use error::{Damaged, OpenError};
+pub use feed::{FeedReader, FeedRecord, FeedWriter, Item, Reference};
+pub use hosts::{HostState, Phase};
+pub use index::{Find, Found, Insert, Inserted, Remove, Walk, Walked};
+pub use layout::{HOSTS_MAX, Layout, SLOTS, Sizes};
+pub use lease::HostLease;
+pub use moves::{MoveOut, Moved};
+pub use read::{Read, Reading};
+pub use repair::{Repair, Repaired};
+pub use ring::{Entry, Logged, Place, RingWriter, body_max, bytes_of_entry};
+pub use rings::Rings;
+pub use segment::{Purpose, Segment};
+pub use slots::{Hold, Holder, Slot};
+pub use tuple::{Body, BodyWord, Claim, KEY_MAX, Kind, Lock, NewTuple, Node, height_of, node_bytes};

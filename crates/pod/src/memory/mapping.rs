@@ -1,0 +1,111 @@
+//! A file that several processes of one machine map. The only unsafe code of this crate is here.
+//!
+//! A process that reads a mapped page beyond the end of the file is killed (SIGBUS). So the size is
+//! fixed when the file is created, its blocks are allocated then, and a program that opens it checks
+//! the size first. [`Mapping::is_whole`] tells whether somebody has cut the file since.
+#![allow(unsafe_code)]
+
+use memmap2::{MmapOptions, MmapRaw};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+
+/// A mapped file, shared with every process that maps the same one.
+#[derive(Debug)]
+pub struct Mapping {
+    file: File,
+    map: MmapRaw,
+}
+
+impl Mapping {
+    /// Makes a file of this many bytes, all zero, for its owner alone, and maps it.
+    ///
+    /// # Errors
+    ///
+    /// If the file exists, if `len` is 0 or no multiple of 8, or if there is no room for it.
+    pub fn create(path: &Path, len: u64) -> io::Result<Mapping> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true);
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(path)?;
+        let signed = libc::off_t::try_from(len).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        // SAFETY: the descriptor belongs to `file`, which lives during the call; the call changes
+        // nothing but that file.
+        match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, signed) } {
+            0 => Mapping::of(file),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+
+    /// Maps a file that exists, as long as it is now.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be opened, is empty, or if its length is no multiple of 8.
+    pub fn open(path: &Path) -> io::Result<Mapping> {
+        Mapping::of(OpenOptions::new().read(true).write(true).open(path)?)
+    }
+
+    fn of(file: File) -> io::Result<Mapping> {
+        let len = file.metadata()?.len();
+        if len == 0 || !len.is_multiple_of(8) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a file of {len} bytes is no shared memory")));
+        }
+        let len = usize::try_from(len).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
+        let map = MmapOptions::new().len(len).map_raw(&file)?;
+        Ok(Mapping { file, map })
+    }
+
+    /// Whether the file is still at least as long as it was when it was mapped. If it is not, the
+    /// next access to what is missing kills this process.
+    pub fn is_whole(&self) -> bool {
+        self.file.metadata().is_ok_and(|now| now.len() >= self.map.len() as u64)
+    }
+
+    pub(super) fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping is `len` bytes of readable and writable memory that live as long as
+        // `self`, and it begins at a page, so at a multiple of 8. `AtomicU64` has the layout of
+        // `u64`, for which all bit patterns are valid. Nothing in this process makes a reference to
+        // these bytes of another kind, and other processes change them by whole words only: their
+        // program is this one. A file that somebody else writes to holds wrong words, not invalid
+        // ones.
+        unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast::<AtomicU64>(), self.map.len() / 8) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Memory;
+    use super::*;
+
+    #[test]
+    fn two_mappings_of_a_file_are_one_memory() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("memory");
+        let first = Mapping::create(&path, 4096).unwrap();
+        let second = Mapping::open(&path).unwrap();
+        first.store(8, 7);
+        assert_eq!(second.compare_exchange(8, 7, 9), Ok(()));
+        first.write(64, b"hello");
+        let mut back = [0; 5];
+        second.read(64, &mut back);
+        assert_eq!((first.load(8), &back), (9, b"hello"));
+    }
+
+    #[test]
+    fn a_file_is_made_once_and_its_length_is_checked() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("memory");
+        let mapping = Mapping::create(&path, 8192).unwrap();
+        assert_eq!(Mapping::create(&path, 8192).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert!(mapping.is_whole());
+        File::options().write(true).open(&path).unwrap().set_len(4096).unwrap();
+        assert!(!mapping.is_whole());
+        for len in [0, 4095] {
+            File::options().write(true).open(&path).unwrap().set_len(len).unwrap();
+            assert_eq!(Mapping::open(&path).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        }
+    }
+}

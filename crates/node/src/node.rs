@@ -35,6 +35,7 @@ use crate::membership::tokens;
 use crate::replica::common::Common;
 use crate::replica::groups::Groups;
 use crate::replica::outbox::Outbox;
+use crate::replica::pod::PodConfig;
 use crate::schema::coordinator::coordinate;
 use crate::transport::rpc::{Echoes, Handler, Links, Place, Rpc};
 use crate::transport::security::Protection;
@@ -103,6 +104,8 @@ pub struct NodeConfig {
     pub bugs: PlantedBugs,
     /// Rules of the commit over several groups left out; in the simulator.
     pub ballot_bugs: meridian_commit::PlantedBugs,
+    /// This node is a host of a pod.
+    pub pod: Option<PodConfig>,
 }
 
 impl NodeConfig {
@@ -133,6 +136,7 @@ impl NodeConfig {
             dead_after: DEAD_AFTER_DEFAULT,
             bugs: PlantedBugs::NONE,
             ballot_bugs: meridian_commit::PlantedBugs::NONE,
+            pod: None,
         }
     }
 }
@@ -156,7 +160,7 @@ impl Node {
         Box::pin(Node::open(runtime, config))
     }
 
-    async fn open(runtime: Arc<dyn Runtime>, config: NodeConfig) -> Result<Node> {
+    async fn open(runtime: Arc<dyn Runtime>, mut config: NodeConfig) -> Result<Node> {
         config.timing.check()?;
         let known = identity::load(&runtime)?;
         runtime.steady_clock().follow_steps_of(config.max_offset);
@@ -194,6 +198,8 @@ impl Node {
             timing: config.timing,
             bugs: config.bugs,
             ballot_bugs: config.ballot_bugs,
+            pod: Default::default(),
+            pod_config: parking_lot::Mutex::new(config.pod.take()),
         };
         let peers = Peers::new(common.life.clone(), rpc.clone(), config.place.clone(), addr.clone(), config.dead_after);
         let groups = Groups::new(Arc::new(common), rpc.clone(), catalog.clone(), config.place.region.clone());

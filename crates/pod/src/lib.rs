@@ -31,7 +31,7 @@ pub use alloc::{Allocator, Area, Orphans, Refill, lines_of};
 pub use body::{BodyRead, BodyWrite, body_bytes, clear_valid_bit};
 pub use bugs::{PlantedBug, PlantedBugs};
 pub use circle::NoRoom;
-pub use clock::Draw;
+pub use clock::{Draw, SegmentClock};
 pub use commit::{Commit, Progress, SharedRead, SharedWrite};
 pub use descriptor::PLACES_MAX;
 pub use door::{Door, FileDoor, Presence, SharedMemory};

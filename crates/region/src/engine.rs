@@ -666,7 +666,10 @@ impl Engine {
         for record in &payload.records {
             match record {
                 Record::Batch(txns) => {
-                    for txn in txns.iter().filter(|txn| self.certified_here(txn)) {
+                    for txn in txns {
+                        if !self.certified_here(txn) {
+                            continue;
+                        }
                         assert!(txn.at <= state.newest(), "applied to the state first");
                         self.release(txn.id, txn.at);
                         self.index.applied(txn.at);

@@ -131,6 +131,21 @@ impl Groups {
         self.replica(group).filter(|r| r.is_serving())
     }
 
+    /// The replica on this node, if it answers plain reads and commits: the group's primary, or a
+    /// host of the pod that the primary leads.
+    #[inline]
+    pub(crate) fn local_server(&self, group: GroupId) -> Option<Arc<Replica>> {
+        self.replica(group).filter(|r| r.serves())
+    }
+
+    /// Where to ask for plain reads and commits.
+    pub(crate) fn route_plain(&self, group: GroupId, attempt: u32) -> Option<Route> {
+        match self.local_server(group) {
+            Some(replica) => Some(Route::Local(replica)),
+            None => self.route(group, attempt),
+        }
+    }
+
     /// Whether this node holds a replica of the group.
     pub(crate) fn is_held_here(&self, group: GroupId) -> bool {
         self.replicas.read().contains_key(&group)

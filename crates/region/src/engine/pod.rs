@@ -66,6 +66,11 @@ impl Engine {
         self.floor = self.floor.max(through);
     }
 
+    /// Whether the vote of a transaction over several groups is on its way into the log.
+    pub fn is_preparing(&self) -> bool {
+        !self.preparing.is_empty()
+    }
+
     /// The last transaction that was certified here and is not applied.
     pub fn last_in_flight(&self) -> Option<Timestamp> {
         self.in_flight.last_key_value().map(|(at, _)| *at)

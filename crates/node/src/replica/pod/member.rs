@@ -1,0 +1,170 @@
+//! Which slots a host of a pod holds, and how they change hands.
+//!
+//! ```text
+//!            the word says: given          wanted by another            nothing of it in flight
+//!   Foreign ───────────────────▶ Mine ───────────────────▶ Leaving ───────────────────────────▶ Foreign
+//!            to this host, and what        HOLD_MIN has passed,         the word says: given to
+//!            came before is applied        no step waits for it         the other
+//! ```
+//!
+//! Who gives a slot away stores the new owner as [`Hold::Leaving`]; the new owner makes that
+//! [`Hold::Owned`]. If it is gone by then, L does (both by comparison, so one of them).
+//!
+//! The word in shared memory says who owns a slot. Only its owner gives it away, so what is here is
+//! true for as long as the host lives, and a host looks at its own table alone when it certifies.
+//!
+//! A step that needs several slots keeps the first ones, in the order of their numbers, until it has
+//! all: whoever waits waits for a slot above all that it keeps, so nobody waits in a circle.
+
+use super::slots::SlotSet;
+use meridian_base::Timestamp;
+use meridian_pod::{Damaged, Hold, SLOTS, Segment, SharedMemory, Slot};
+use meridian_region::{Engine, GroupState};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A slot stays for at least this long, so that hosts that want the same do some work between two
+/// changes.
+const HOLD_MIN: Duration = Duration::from_millis(5);
+/// A step that waits for others keeps what it has for at most this long.
+const KEEP_MAX: Duration = Duration::from_millis(500);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Foreign,
+    Mine { since: Instant },
+    /// What was certified at or below this is not applied yet.
+    Leaving { through: Timestamp },
+}
+
+/// A step that waits.
+#[derive(Debug)]
+struct Waiting {
+    needs: SlotSet,
+    since: Instant,
+}
+
+/// See the module's essay.
+pub(crate) struct Member {
+    pub segment: Segment<SharedMemory>,
+    /// This host's number.
+    pub host: u8,
+    places: Vec<Place>,
+    waiting: BTreeMap<u64, Waiting>,
+    next: u64,
+    /// Slots given away so far.
+    pub given: u64,
+}
+
+impl Member {
+    pub fn new(segment: Segment<SharedMemory>, host: u8) -> Member {
+        let places = vec![Place::Foreign; SLOTS.into()];
+        Member { segment, host, places, waiting: BTreeMap::new(), next: 0, given: 0 }
+    }
+
+    fn place(&mut self, slot: Slot) -> &mut Place {
+        &mut self.places[usize::from(slot.0)]
+    }
+
+    pub fn has(&self, slot: Slot) -> bool {
+        matches!(self.places[usize::from(slot.0)], Place::Mine { .. })
+    }
+
+    /// Whether this host may certify and read what lies in these slots.
+    pub fn has_all(&self, slots: &SlotSet) -> bool {
+        slots.iter().all(|slot| self.has(slot))
+    }
+
+    /// How many slots it has.
+    pub fn len(&self) -> usize {
+        Slot::all().filter(|slot| self.has(*slot)).count()
+    }
+
+    /// A step waits for slots. Gives its number.
+    pub fn wait(&mut self, needs: SlotSet) -> u64 {
+        self.next += 1;
+        self.waiting.insert(self.next, Waiting { needs, since: Instant::now() });
+        self.next
+    }
+
+    pub fn end_wait(&mut self, number: u64) {
+        self.waiting.remove(&number);
+    }
+
+    /// The slots that steps keep.
+    fn kept(&self) -> SlotSet {
+        let mut kept = SlotSet::NONE;
+        for waiting in self.waiting.values().filter(|waiting| waiting.since.elapsed() < KEEP_MAX) {
+            waiting.needs.iter().take_while(|slot| self.has(*slot)).for_each(|slot| kept.insert(slot));
+        }
+        kept
+    }
+
+    /// L takes slots that are nobody's: all of a new segment, and those of hosts that are gone.
+    pub fn take(&mut self, of: impl Fn(u8, Hold) -> bool) -> Result<usize, Damaged> {
+        let mut taken = 0;
+        for slot in Slot::all().filter(|slot| !self.has(*slot)).collect::<Vec<_>>() {
+            let holder = self.segment.holder(slot)?;
+            if of(holder.host, holder.hold) && self.segment.change_holder(slot, holder, Hold::Owned, self.host) {
+                *self.place(slot) = Place::Mine { since: Instant::now() };
+                taken += 1;
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Looks at the words of all slots: takes what has come, asks for what is missing, gives away
+    /// what others want. `is_reserved`: a transaction over several groups holds something there.
+    pub fn exchange(
+        &mut self,
+        state: &GroupState,
+        engine: &mut Engine,
+        is_reserved: impl Fn(Slot) -> bool,
+    ) -> Result<(), Damaged> {
+        let kept = self.kept();
+        let mut wanted = SlotSet::NONE;
+        self.waiting.values().for_each(|waiting| waiting.needs.iter().for_each(|slot| wanted.insert(slot)));
+        let (me, applied) = (self.host, state.applied().index);
+        let mut has_gained = false;
+        for slot in Slot::all() {
+            let holder = self.segment.holder(slot)?;
+            match *self.place(slot) {
+                Place::Foreign if holder.host == me && holder.hold == Hold::Leaving => {
+                    // The word first: what its last owner had applied was stored before that.
+                    if self.segment.given() <= applied && self.segment.change_holder(slot, holder, Hold::Owned, me) {
+                        *self.place(slot) = Place::Mine { since: Instant::now() };
+                        has_gained = true;
+                    }
+                }
+                Place::Foreign if wanted.contains(slot) && holder.hold == Hold::Owned && holder.wanted.is_none() => {
+                    self.segment.want_slot(slot, holder, me);
+                }
+                Place::Foreign => {}
+                Place::Mine { since } => {
+                    let is_wanted = holder.wanted.is_some_and(|host| host != me);
+                    if is_wanted && since.elapsed() >= HOLD_MIN && !kept.contains(slot) && !is_reserved(slot) {
+                        *self.place(slot) = Place::Leaving { through: engine.last_in_flight().unwrap_or_default() };
+                    }
+                }
+                Place::Leaving { through } => {
+                    let Some(to) = holder.wanted else {
+                        *self.place(slot) = Place::Mine { since: Instant::now() };
+                        continue;
+                    };
+                    if engine.is_applied_through(through) && !is_reserved(slot) {
+                        self.segment.raise_given(applied);
+                        if self.segment.change_holder(slot, holder, Hold::Leaving, to) {
+                            *self.place(slot) = Place::Foreign;
+                            self.given += 1;
+                        }
+                    }
+                }
+            }
+        }
+        if has_gained {
+            engine.gained(state);
+        }
+        Ok(())
+    }
+}

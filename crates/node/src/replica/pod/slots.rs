@@ -1,0 +1,163 @@
+//! Slots of keys: what hosts of a pod hand to each other.
+//!
+//! A key's slot follows from the first bytes behind its index: nine, which are the whole first
+//! column if that is a number, and the beginning of a text. So the rows of a warehouse or tenant
+//! have one slot in all tables and indexes whose first column it is, and a range that fixes these
+//! bytes needs one slot. Any other range needs all.
+//!
+//! Keys of escrow shares have no slot: the log's leader serves them.
+
+use meridian_base::record::Prepared;
+use meridian_base::{Change, CommitRequest, Key, ReadEntry, Target, escrow};
+use meridian_pod::{SLOTS, Slot};
+
+/// Bytes of a key before the first column: its index's number.
+const INDEX: usize = 4;
+/// Bytes of the first column that count.
+const COLUMN: usize = 9;
+const WORDS: usize = SLOTS as usize / 64;
+/// A larger transaction is the leader's: a ring has room for several.
+pub(crate) const BYTES_MAX: usize = 1 << 20;
+
+/// A set of slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SlotSet([u64; WORDS]);
+
+impl SlotSet {
+    pub const NONE: SlotSet = SlotSet([0; WORDS]);
+    pub const ALL: SlotSet = SlotSet([u64::MAX; WORDS]);
+
+    pub fn insert(&mut self, slot: Slot) {
+        self.0[usize::from(slot.0) / 64] |= 1 << (slot.0 % 64);
+    }
+
+    pub fn contains(&self, slot: Slot) -> bool {
+        self.0[usize::from(slot.0) / 64] & 1 << (slot.0 % 64) != 0
+    }
+
+    /// In ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = Slot> + '_ {
+        Slot::all().filter(|slot| self.contains(*slot))
+    }
+
+    fn add(&mut self, target: &Target) {
+        match target {
+            Target::Key(key) => self.add_key(key),
+            Target::Range(range) => {
+                if escrow::is_key(range.start.as_bytes()) {
+                    return;
+                }
+                match fixed(&range.start, &range.end) {
+                    Some(slot) => self.insert(slot),
+                    None => *self = SlotSet::ALL,
+                }
+            }
+        }
+    }
+
+    fn add_key(&mut self, key: &Key) {
+        if !escrow::is_key(key.as_bytes()) {
+            self.insert(slot_of(key.as_bytes()));
+        }
+    }
+
+    /// Of what is read.
+    pub fn of_targets<'a>(targets: impl IntoIterator<Item = &'a Target>) -> SlotSet {
+        let mut slots = SlotSet::NONE;
+        targets.into_iter().for_each(|target| slots.add(target));
+        slots
+    }
+
+    /// Of a slice of a transaction.
+    pub fn of_request(request: &CommitRequest) -> SlotSet {
+        let mut slots = SlotSet::of_targets(request.reads.iter().map(|entry| &entry.target));
+        request.writes.iter().for_each(|write| slots.add_key(&write.key));
+        slots
+    }
+
+    /// Of a slice that is in the log.
+    pub fn of_prepared(prepared: &Prepared) -> SlotSet {
+        let mut slots = SlotSet::of_targets(prepared.reads.iter().map(|read| &read.target));
+        prepared.writes.iter().for_each(|write| slots.add_key(&write.key));
+        slots
+    }
+}
+
+fn slot_of(key: &[u8]) -> Slot {
+    let column = key.get(INDEX..).unwrap_or_default();
+    Slot::of(&column[..column.len().min(COLUMN)])
+}
+
+/// The slot of all keys in a range, if they have the same.
+fn fixed(start: &Key, end: &Key) -> Option<Slot> {
+    let prefix = start.as_bytes().get(..INDEX + COLUMN)?;
+    let is_fixed = Key::new(prefix).prefix_end().is_some_and(|behind| *end <= behind);
+    is_fixed.then(|| slot_of(prefix))
+}
+
+/// Whether a host may certify a transaction: no escrow shares, nothing that is reserved, and not
+/// larger than its ring takes.
+pub(crate) fn is_plain(request: &CommitRequest) -> bool {
+    let is_read_plain = |entry: &ReadEntry| {
+        entry.until != ReadEntry::AT_PREPARE && !escrow::is_key(entry.target.start().as_bytes())
+    };
+    request.bytes() + 32 * request.writes.len() <= BYTES_MAX
+        && request.reads.iter().all(is_read_plain)
+        && request.writes.iter().all(|write| {
+            matches!(write.change, Change::Put(_) | Change::Delete) && !escrow::is_key(write.key.as_bytes())
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meridian_base::KeyRange;
+    use meridian_base::key::encode;
+
+    fn key(index: u32, columns: &[i64]) -> Key {
+        let mut bytes = Vec::new();
+        encode::index(&mut bytes, index);
+        columns.iter().for_each(|column| encode::i64(&mut bytes, *column));
+        Key::new(&bytes)
+    }
+
+    fn of(target: Target) -> Vec<Slot> {
+        SlotSet::of_targets([&target]).iter().collect()
+    }
+
+    #[test]
+    fn rows_with_one_first_column_have_one_slot_in_all_indexes() {
+        let slot = of(Target::Key(key(7, &[5, 1])));
+        assert_eq!(slot.len(), 1);
+        assert_eq!(slot, of(Target::Key(key(9, &[5, 8]))));
+        assert_ne!(slot, of(Target::Key(key(7, &[6, 1]))));
+    }
+
+    /// What a range needs is at least what its keys need.
+    #[test]
+    fn a_range_has_one_slot_only_if_its_bounds_fix_the_first_column() {
+        let prefix = key(7, &[5]);
+        let whole = KeyRange::prefix(prefix.as_bytes());
+        let part = KeyRange::new(key(7, &[5, 3]), key(7, &[5, 9]));
+        let slot = of(Target::Key(key(7, &[5, 4])));
+        assert_eq!(of(Target::Range(whole)), slot);
+        assert_eq!(of(Target::Range(part)), slot);
+        let wide = [
+            KeyRange::prefix(&7_u32.to_be_bytes()),
+            KeyRange::new(key(7, &[5, 3]), key(7, &[6])),
+            KeyRange::new(key(7, &[5]), key(7, &[6, 1])),
+        ];
+        for range in &wide[..1] {
+            assert_eq!(of(Target::Range(range.clone())).len(), usize::from(SLOTS), "{range:?}");
+        }
+        assert_eq!(of(Target::Range(wide[1].clone())), slot, "up to the next value, without it");
+        assert_eq!(of(Target::Range(wide[2].clone())).len(), usize::from(SLOTS));
+    }
+
+    #[test]
+    fn short_keys_and_shares() {
+        assert_eq!(of(Target::Key(Key::new(&[1]))).len(), 1);
+        assert_eq!(of(Target::Range(KeyRange::new(Key::MIN, Key::new(&[9])))).len(), usize::from(SLOTS));
+        assert_eq!(of(Target::Key(Key::new(&[0x80, 0, 0, 1, 1]))), []);
+    }
+}

@@ -9,13 +9,13 @@
 //! ```
 //!
 //! A block that is not needed any more is *retired* by whoever took it out of use, and free when
-//! every host has passed the epoch (C5, [`crate::Epochs`]). If the chunk is another host's, the block
-//! goes back through the list of the entry; its first word is the link.
+//! every host has passed the epoch (C5, [`crate::Epochs`]). If the chunk is another host's, the
+//! block goes back through the list of the entry; its first word is the link.
 //!
-//! *A dead host's chunks* have blocks that live on, and others that the host had in its lists: which
-//! are which is not known. They belong to nobody until no tuple and no body is in them any more
-//! ([`Orphans`]): then the chunk as a whole is free. Its version grows, so that a block which another
-//! host returns late is dropped.
+//! *A dead host's chunks* have blocks that live on, and others that the host had in its lists:
+//! which are which is not known. They belong to nobody until no tuple and no body is in them any
+//! more ([`Orphans`]): then the chunk as a whole is free. Its version grows, so that a block which
+//! another host returns late is dropped.
 //!
 //! A chunk of bodies that the dead host may have been writing stays in quarantine beyond that,
 //! until the lines of its machine's cache cannot come back (C7). Hosts of one machine share a
@@ -96,8 +96,8 @@ pub struct Allocator {
     host: u8,
     bugs: PlantedBugs,
     free: BTreeMap<(Area, u16), Vec<u64>>,
-    /// Chunks of this host, with the size of their blocks.
-    owned: BTreeMap<u32, u16>,
+    /// Chunks of this host: the lines of their blocks, and their version.
+    owned: BTreeMap<u32, (u16, u16)>,
     retired: VecDeque<Retired>,
     /// A block on its way back to another host: the list's head as it was seen.
     returning: Option<(Retired, u64)>,
@@ -118,7 +118,7 @@ impl Allocator {
     /// A block that nobody else has seen is free at once. A body's was flushed (C6).
     pub fn give_back<M: Memory>(&mut self, segment: &Segment<M>, at: u64) {
         let chunk = segment.layout().chunk_of(at).expect("a block lies in a chunk");
-        let lines = *self.owned.get(&chunk).expect("a block that nobody has seen is one's own");
+        let (lines, _) = *self.owned.get(&chunk).expect("a block that nobody has seen is one's own");
         self.free.entry((area_of(segment, chunk), lines)).or_default().push(at);
     }
 
@@ -135,8 +135,8 @@ impl Allocator {
         Ok(())
     }
 
-    /// Frees the oldest retired block, if every host has passed its epoch. Whether there may be more
-    /// to do. A step at a time for a block of another host; for an own one, those of
+    /// Frees the oldest retired block, if every host has passed its epoch. Whether there may be
+    /// more to do. A step at a time for a block of another host; for an own one, those of
     /// [`Segment::may_reuse`].
     ///
     /// # Errors
@@ -153,7 +153,10 @@ impl Allocator {
         self.retired.pop_front();
         let chunk = segment.layout().chunk_of(block.at).expect("it was checked when it was retired");
         match self.owned.get(&chunk) {
-            Some(lines) => self.free.entry((area_of(segment, chunk), *lines)).or_default().push(block.at),
+            // It may have been another host's when the block was retired, which died since: then
+            // the chunk was free as a whole, and this block with it.
+            Some((_, version)) if *version != block.version => {}
+            Some((lines, _)) => self.free.entry((area_of(segment, chunk), *lines)).or_default().push(block.at),
             None => self.look_at_owner(segment, block, chunk),
         }
         Ok(true)
@@ -171,7 +174,7 @@ impl Allocator {
         let memory = segment.memory();
         memory.write(block.at, &(head & LINE_BITS).to_le_bytes());
         memory.flush(block.at, 8);
-        let mine = block.at / LINE | u64::from(block.version) << 48;
+        let mine = (block.at / LINE) | u64::from(block.version) << 48;
         if memory.compare_exchange(segment.layout().chunk_entry(chunk) + RETURNED, head, mine).is_err() {
             self.look_at_owner(segment, block, chunk);
         }
@@ -184,7 +187,7 @@ impl Allocator {
     }
 
     fn take_list<M: Memory>(&mut self, segment: &Segment<M>, chunk: u32, head: u64) -> Result<bool, Damaged> {
-        let lines = self.owned[&chunk];
+        let (lines, _) = self.owned[&chunk];
         let blocks = segment.layout().sizes().chunk / (LINE * u64::from(lines));
         let mut line = head & LINE_BITS;
         for _ in 0..blocks {
@@ -204,9 +207,9 @@ impl Allocator {
         Ok(head & LINE_BITS != 0)
     }
 
-    fn carve<M: Memory>(&mut self, segment: &Segment<M>, chunk: u32, lines: u16) {
+    fn carve<M: Memory>(&mut self, segment: &Segment<M>, chunk: u32, Entry { lines, version, .. }: Entry) {
         let (begin, size) = (segment.layout().chunk(chunk), LINE * u64::from(lines));
-        self.owned.insert(chunk, lines);
+        self.owned.insert(chunk, (lines, version));
         let blocks = (0..segment.layout().sizes().chunk / size).rev().map(|i| begin + i * size);
         self.free.entry((area_of(segment, chunk), lines)).or_default().extend(blocks);
     }
@@ -225,16 +228,16 @@ pub struct Refill {
     returned: Vec<u32>,
     chunk: u32,
     free: Option<Entry>,
-    claimed: Option<Entry>,
 }
 
 impl Refill {
     /// For this allocator.
     pub fn new<M: Memory>(segment: &Segment<M>, allocator: &Allocator, area: Area, lines: u16) -> Refill {
-        let of_size = |(chunk, size): (&u32, &u16)| (*size == lines && area_of(segment, *chunk) == area).then_some(*chunk);
+        let of_size =
+            |(chunk, (size, _)): (&u32, &(u16, u16))| (*size == lines && area_of(segment, *chunk) == area).then_some(*chunk);
         let first = if area == Area::Nodes { 0 } else { segment.layout().sizes().node_chunks };
         let returned = allocator.owned.iter().filter_map(of_size).collect();
-        Refill { area, lines, returned, chunk: first, free: None, claimed: None }
+        Refill { area, lines, returned, chunk: first, free: None }
     }
 
     /// The next step. The answer, once it is known: whether the allocator has more now.
@@ -245,16 +248,10 @@ impl Refill {
     pub fn step<M: Memory>(&mut self, segment: &Segment<M>, allocator: &mut Allocator) -> Result<Option<bool>, Damaged> {
         let memory = segment.memory();
         if let Some(chunk) = self.returned.pop() {
-            let entry = Entry { state: State::Owned, host: allocator.host, lines: self.lines, version: 0 };
-            let place = segment.layout().chunk_entry(chunk);
-            let version = Entry::from_word(memory.load(place))?.version;
-            let head = memory.swap(place + RETURNED, Entry { version, ..entry }.returned(0));
+            let (lines, version) = allocator.owned[&chunk];
+            let entry = Entry { state: State::Owned, host: allocator.host, lines, version };
+            let head = memory.swap(segment.layout().chunk_entry(chunk) + RETURNED, entry.returned(0));
             return Ok(allocator.take_list(segment, chunk, head)?.then_some(true));
-        }
-        if let Some(entry) = self.claimed {
-            memory.store(segment.layout().chunk_entry(self.chunk) + RETURNED, entry.returned(0));
-            allocator.carve(segment, self.chunk, self.lines);
-            return Ok(Some(true));
         }
         let ends = match self.area {
             Area::Nodes => segment.layout().sizes().node_chunks,
@@ -266,10 +263,12 @@ impl Refill {
         let place = segment.layout().chunk_entry(self.chunk);
         if let Some(free) = self.free.take() {
             let entry = Entry { state: State::Owned, host: allocator.host, lines: self.lines, ..free };
-            match memory.compare_exchange(place, free.word(), entry.word()) {
-                Ok(()) => self.claimed = Some(entry),
-                Err(_) => self.chunk += 1,
+            // Nothing of this version was returned: its list is empty.
+            if memory.compare_exchange(place, free.word(), entry.word()).is_ok() {
+                allocator.carve(segment, self.chunk, entry);
+                return Ok(Some(true));
             }
+            self.chunk += 1;
             return Ok(None);
         }
         let entry = Entry::from_word(memory.load(place))?;
@@ -404,8 +403,8 @@ mod tests {
     }
 
     proptest! {
-        /// Two hosts allocate, retire each other's blocks and take theirs back: no block is given out
-        /// twice, and in the end all come back.
+        /// Two hosts allocate, retire each other's blocks and take theirs back: no block is given
+        /// out twice, and in the end all come back.
         #[test]
         fn no_block_is_given_out_twice(operations in prop::collection::vec((0_usize..2, 0_u8..4, any::<prop::sample::Index>()), 1..200)) {
             let (segment, mut hosts) = two_hosts();

@@ -21,11 +21,13 @@
 use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::descriptor::{PLACES_MAX, Place};
 use crate::error::Damaged;
+use crate::index::{Walk, Walked};
 use crate::memory::Memory;
 use crate::segment::Segment;
 use crate::tuple::{
     BODY, Body, BodyWord, COLUMNS, Claim, Kind, LOCK, LOW, Lock, NEWEST, Node, OLDER, OLDER_COLUMNS, PENDING, Versions,
 };
+use bytes::Bytes;
 use meridian_base::{ColumnMask, Timestamp};
 
 /// A shared tuple that a transaction writes.
@@ -44,6 +46,17 @@ pub struct SharedWrite {
 pub struct SharedRead {
     pub node: Node,
     /// What was read was the newest version at or below this.
+    pub until: Timestamp,
+    pub columns: ColumnMask,
+}
+
+/// A shared range that it has read: all of its tuples go through the index.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SharedRange {
+    pub begin: Bytes,
+    /// The first key behind the range.
+    pub end: Bytes,
+    /// As in [`SharedRead::until`].
     pub until: Timestamp,
     pub columns: ColumnMask,
 }
@@ -78,7 +91,7 @@ pub enum Progress {
     Finished,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum At {
     Begin,
     List(usize),
@@ -89,6 +102,8 @@ enum At {
     Certify,
     Publish,
     Check(usize, Check),
+    /// Walks along a range again; the check of the tuple that it has met.
+    Range(usize, Walk, Option<(SharedRead, Check)>),
     Valid,
     Say(u64),
     Push,
@@ -97,6 +112,7 @@ enum At {
     Release(usize, Ending),
     Unlock(usize, Ending),
     End(Ending),
+    Wake(Ending),
     Over,
 }
 
@@ -118,6 +134,7 @@ pub struct Commit {
     claim: Claim,
     writes: Vec<SharedWrite>,
     reads: Vec<SharedRead>,
+    ranges: Vec<SharedRange>,
     /// The first so many of `writes` are locked.
     held: usize,
     p: Timestamp,
@@ -141,10 +158,26 @@ impl Commit {
         bugs: PlantedBugs,
     ) -> Commit {
         assert!(!descriptors.is_empty() && writes.len() <= descriptors.len() * PLACES_MAX, "a place for each write");
-        writes.sort_by_key(|write| write.node);
+        writes.sort_by_key(|write| (write.is_new, write.node));
         let claim = Claim { host, descriptor: descriptors[0], incarnation: 0 };
         let at = At::Begin;
-        Commit { bugs, descriptors, claim, writes, reads, held: 0, p: Timestamp::MIN, is_validated: false, at }
+        Commit {
+            bugs,
+            descriptors,
+            claim,
+            writes,
+            reads,
+            ranges: Vec::new(),
+            held: 0,
+            p: Timestamp::MIN,
+            is_validated: false,
+            at,
+        }
+    }
+
+    /// The same, with ranges that it has read.
+    pub fn with_ranges(self, ranges: Vec<SharedRange>) -> Commit {
+        Commit { ranges, ..self }
     }
 
     /// What its locks say.
@@ -268,9 +301,9 @@ impl Commit {
     ///
     /// If shared memory holds what no host writes.
     pub fn step<M: Memory>(&mut self, segment: &Segment<M>) -> Result<Progress, Damaged> {
-        match self.at {
+        match self.at.clone() {
             At::Begin => self.begin(segment),
-            At::List(i) if i == self.writes.len() => self.at = self.after_locks(),
+            At::List(i) if i == self.writes.len() || self.links_late(i) => self.at = self.after_locks(),
             At::List(i) => {
                 self.place(segment, i).list(segment, i % PLACES_MAX, self.writes[i].node);
                 self.at = if self.writes[i].is_new { At::Link(i) } else { At::Look(i) };
@@ -299,8 +332,10 @@ impl Commit {
                 self.at = if late { At::List(0) } else { At::Check(0, Check::new()) };
             }
             At::Check(i, check) => self.check(segment, i, check)?,
+            At::Range(i, walk, met) => self.walk(segment, i, walk, met)?,
             At::Valid => return Ok(Progress::Valid),
             At::Say(position) => {
+                segment.is_there()?;
                 self.first(segment).set_ring(segment, position);
                 self.at = At::Push;
             }
@@ -324,7 +359,16 @@ impl Commit {
                     ending => At::Release(i + 1, ending),
                 };
             }
-            At::End(ending) => return Ok(self.end(segment, ending)),
+            // The others of the chain are found through the first, and mean nothing once that has
+            // ended.
+            At::End(ending) => {
+                self.first(segment).end(segment, self.claim.incarnation);
+                self.at = At::Wake(ending);
+            }
+            At::Wake(ending) => {
+                self.first(segment).wake(segment);
+                return Ok(self.end(ending));
+            }
             At::Over => return Ok(Progress::Finished),
         }
         Ok(Progress::More)
@@ -363,11 +407,60 @@ impl Commit {
         Ok(())
     }
 
+    /// With the planted bug: a new tuple is linked after validation.
+    fn links_late(&self, i: usize) -> bool {
+        self.bugs.has(PlantedBug::LinksLate) && self.writes[i].is_new && !self.is_validated
+    }
+
+    /// The points are validated, and the ranges before this one.
+    fn range(&mut self, i: usize) {
+        if let Some(range) = self.ranges.get(i) {
+            self.at = At::Range(i, Walk::new(range.begin.clone(), range.end.clone()), None);
+            return;
+        }
+        let is_early = self.p == Timestamp::MIN;
+        self.is_validated = true;
+        self.at = match () {
+            () if is_early => At::List(0),
+            () if self.held < self.writes.len() => At::List(self.held),
+            () => At::Valid,
+        };
+    }
+
+    fn walk<M: Memory>(
+        &mut self,
+        segment: &Segment<M>,
+        i: usize,
+        mut walk: Walk,
+        met: Option<(SharedRead, Check)>,
+    ) -> Result<(), Damaged> {
+        let range = &self.ranges[i];
+        let Some((read, mut check)) = met else {
+            match walk.step(segment)? {
+                Walked::More => self.at = At::Range(i, walk, None),
+                Walked::Over => self.range(i + 1),
+                Walked::Tuple(node) => {
+                    let read = SharedRead { node, until: range.until, columns: range.columns };
+                    self.at = At::Range(i, walk, Some((read, Check::new())));
+                }
+            }
+            return Ok(());
+        };
+        self.at = match check.step(segment, &read, self.claim, self.bugs)? {
+            None => At::Range(i, walk, Some((read, check))),
+            Some(true) => At::Range(i, walk, None),
+            Some(false) => At::Release(0, Ending::Conflict(read.node)),
+        };
+        Ok(())
+    }
+
     fn check<M: Memory>(&mut self, segment: &Segment<M>, i: usize, mut check: Check) -> Result<(), Damaged> {
-        if i == self.reads.len() || self.is_validated {
-            let is_early = self.p == Timestamp::MIN;
-            self.is_validated = true;
-            self.at = if is_early { At::List(0) } else { At::Valid };
+        if self.is_validated {
+            self.at = At::Valid;
+            return Ok(());
+        }
+        if i == self.reads.len() {
+            self.range(0);
             return Ok(());
         }
         let read = self.reads[i];
@@ -379,9 +472,7 @@ impl Commit {
         Ok(())
     }
 
-    fn end<M: Memory>(&mut self, segment: &Segment<M>, ending: Ending) -> Progress {
-        // The others of the chain are found through the first, and mean nothing once that has ended.
-        self.first(segment).end(segment, self.claim.incarnation);
+    fn end(&mut self, ending: Ending) -> Progress {
         let (at, progress) = match ending {
             Ending::Busy(claim) => (At::Begin, Progress::Busy(claim)),
             Ending::Gone(node) => (At::Over, Progress::Gone(node)),

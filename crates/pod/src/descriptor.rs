@@ -1,13 +1,14 @@
 //! Descriptors: what a host is doing to shared tuples, for everyone to see.
 //!
 //! A descriptor is for one transaction, or for one tuple's move, at a time; each use is an
-//! *incarnation*. It is written by its host alone, and lists every tuple *before* its lock is taken.
-//! So when the host has died, L finds all that it has left half done ([`crate::Repair`]).
+//! *incarnation*. It is written by its host alone, and lists every tuple *before* its lock is
+//! taken. So when the host has died, L finds all that it has left half done ([`crate::Repair`]).
 //!
 //! ```text
 //!  0 state 8, zeros 24, incarnation 32      24 zeros, or 1 + the next descriptor with more places
-//!  8 p; 0: none is drawn                    32 tuples: 27 places; 0: none
-//! 16 ring: 1 + the record's position; 0: none was written
+//!  8 p; 0: none is drawn                    32 hosts that wait for the end: a bit each
+//! 16 ring: 1 + the record's position;       40 tuples: 27 places; 0: none
+//!    0: none was written
 //! ```
 //!
 //! *The ring decides.* The record's position is stored before the ring's tail. If the position lies
@@ -24,7 +25,8 @@ const STATE: u64 = 0;
 const P: u64 = 8;
 const RING: u64 = 16;
 const MORE: u64 = 24;
-const PLACES: u64 = 32;
+const WAITING: u64 = 32;
+const PLACES: u64 = 40;
 
 /// Tuples that one descriptor lists.
 pub const PLACES_MAX: usize = ((DESCRIPTOR - PLACES) / 8) as usize;
@@ -75,6 +77,13 @@ impl Place {
     /// Ends the incarnation (one step). All of its locks are released.
     pub fn end<M: Memory>(self, segment: &Segment<M>, incarnation: u32) {
         segment.memory().store(self.at + STATE, FREE | u64::from(incarnation) << 32);
+    }
+
+    /// Rings the doorbells of the hosts that wait for the end (a step, and one for each). Comes
+    /// after the end: a host that has set its bit later sees the end itself.
+    pub fn wake<M: Memory>(self, segment: &Segment<M>) {
+        let waiting = segment.memory().swap(self.at + WAITING, 0);
+        (0..segment.hosts()).filter(|host| waiting >> host & 1 == 1).for_each(|host| segment.ring_doorbell(host));
     }
 
     /// The incarnation that is in use, if one is (one step).
@@ -136,6 +145,18 @@ impl<M: Memory> Segment<M> {
     pub fn has_ended(&self, claim: Claim) -> Result<bool, Damaged> {
         Ok(Place::of(self, claim)?.in_use(self) != Some(claim.incarnation))
     }
+
+    /// The host's doorbell will ring when a claim has ended (one step). Look at the doorbell
+    /// before, and at [`Segment::has_ended`] afterwards; then sleep until the doorbell has changed.
+    ///
+    /// # Errors
+    ///
+    /// If the claim names no descriptor.
+    pub fn wait_for(&self, claim: Claim, host: u8) -> Result<(), Damaged> {
+        let place = Place::of(self, claim)?;
+        self.memory().fetch_or(place.at + WAITING, 1 << host);
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -161,6 +182,31 @@ mod tests {
         assert_eq!(place.listed(&segment, 0).unwrap(), None);
         assert_eq!(place.more(&segment).unwrap(), Some(Place::new(&segment, 1, 3)));
         assert!(segment.has_ended(first).unwrap() && !segment.has_ended(second).unwrap());
+    }
+
+    /// Whichever way the steps of the waiter and of the holder lie, the waiter sees the end or its
+    /// doorbell rings.
+    #[test]
+    fn no_wait_is_forgotten() {
+        for order in (0_u32..16).filter(|order| order.count_ones() == 2) {
+            let segment = heap();
+            let place = Place::new(&segment, 0, 1);
+            let claim = place.begin(&segment, None);
+            let before = segment.doorbell(1);
+            let (mut holder, mut waiter, mut has_ended) = (0, 0, false);
+            for step in 0..4 {
+                match (order >> step & 1 == 1, holder, waiter) {
+                    (true, 0, _) => place.end(&segment, claim.incarnation),
+                    (true, _, _) => place.wake(&segment),
+                    (false, _, 0) => segment.wait_for(claim, 1).unwrap(),
+                    (false, _, _) => has_ended = segment.has_ended(claim).unwrap(),
+                }
+                holder += order >> step & 1;
+                waiter += 1 - (order >> step & 1);
+            }
+            assert!(has_ended || segment.doorbell(1) != before, "order {order:04b}");
+            assert_eq!(segment.doorbell(0), 0, "nobody else is woken");
+        }
     }
 
     #[test]

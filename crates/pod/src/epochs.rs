@@ -48,8 +48,8 @@ impl Epochs {
         }
     }
 
-    /// Says how far the host is (two steps under the host's lock). Called from time to time, also by
-    /// an idle host.
+    /// Says how far the host is (two steps under the host's lock). Called from time to time, also
+    /// by an idle host.
     pub fn announce<M: Memory>(&self, segment: &Segment<M>) {
         let epoch = segment.memory().load(header::EPOCH);
         let first = self.inside.first_key_value().map_or(epoch, |(first, _)| *first);

@@ -138,11 +138,9 @@ impl<M: Memory> Segment<M> {
         self.memory().load(self.layout().host(host) + host::HEARTBEAT)
     }
 
-    /// Tells a host that there is something for it (two steps). Of two rings at a time one may get
-    /// lost; the host wakes all the same.
+    /// Tells a host that there is something for it (one step).
     pub fn ring_doorbell(&self, host: u8) {
-        let at = self.layout().host(host) + host::DOORBELL;
-        self.memory().fetch_max(at, self.memory().load(at).wrapping_add(1));
+        self.memory().fetch_add(self.layout().host(host) + host::DOORBELL, 1);
     }
     /// Changes when somebody rings (one step).
     pub fn doorbell(&self, host: u8) -> u64 {

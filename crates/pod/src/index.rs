@@ -32,7 +32,7 @@ const HINT_LINE: u64 = (1 << 38) - 1;
 const RESTARTS_MAX: u8 = 8;
 
 fn hint<M: Memory>(segment: &Segment<M>, node: Node) -> u64 {
-    node.0 / LINE | u64::from(node.generation(segment)) << 38
+    (node.0 / LINE) | u64::from(node.generation(segment)) << 38
 }
 
 /// A place in the list: its beginning, or a node.

@@ -9,8 +9,8 @@
 //!  L                 reads n at 110; 40 is left until 150: echo (n, 40)
 //! ```
 //!
-//! Times are microseconds of each host's own monotonic clock. The caller subtracts from what is left
-//! what clocks may differ in speed.
+//! Times are microseconds of each host's own monotonic clock. The caller subtracts from what is
+//! left what clocks may differ in speed.
 
 use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::layout::host;

@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Nothing is copied: the log has brought every version to the owner's store. The way in has no
-//! steps of its own: the owner writes a [`crate::NewTuple`] into a block that nobody sees and links it
-//! with an [`crate::Insert`], under its host's lock, after it has looked that nothing on the key is
-//! in flight (P12) or reserved (P13).
+//! steps of its own: the owner writes a [`crate::NewTuple`] into a block that nobody sees and links
+//! it with an [`crate::Insert`], under its host's lock, after it has looked that nothing on the key
+//! is in flight (P12) or reserved (P13).
 
 use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::descriptor::Place;
@@ -45,6 +45,7 @@ enum At {
     Body,
     Remove(Body, Remove),
     End(Option<Body>),
+    Wake(Option<Body>),
     Unlock,
     Over,
 }
@@ -122,8 +123,13 @@ impl MoveOut {
                 self.at = At::End(None);
             }
             At::End(body) => {
-                let answer = body.map_or(Moved::Stays, |body| Moved::Out(self.node, body));
+                let body = *body;
                 place.end(segment, self.claim.incarnation);
+                self.at = At::Wake(body);
+            }
+            At::Wake(body) => {
+                let answer = body.map_or(Moved::Stays, |body| Moved::Out(self.node, body));
+                place.wake(segment);
                 self.at = At::Over;
                 return Ok(answer);
             }

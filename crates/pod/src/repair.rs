@@ -44,6 +44,7 @@ enum At {
     Unlock(Node),
     More,
     End,
+    Wake,
 }
 
 /// The repair of one descriptor of a dead host.
@@ -112,16 +113,17 @@ impl Repair {
                 self.index += 1;
             }
             At::Look(node) => {
-                let lock = node.lock(segment)?;
-                let is_its = lock.claim == self.claim;
-                self.at = match lock.kind {
-                    Kind::Transaction if is_its => self.decided.map_or(At::Clear(node), |p| At::Finish(node, Finish::new(p))),
-                    Kind::Moving if is_its => At::Unlock(node),
-                    Kind::Dead if is_its => {
+                // A new tuple is listed before its block is written: then any word may be there.
+                let word = node.load(segment, LOCK);
+                let is = |kind| word == Lock { kind, claim: self.claim }.word();
+                self.at = match () {
+                    () if is(Kind::Transaction) => self.decided.map_or(At::Clear(node), |p| At::Finish(node, Finish::new(p))),
+                    () if is(Kind::Moving) => At::Unlock(node),
+                    () if is(Kind::Dead) => {
                         self.at = At::Next;
                         return Ok(Repaired::Unlink(node));
                     }
-                    _ => At::Next,
+                    () => At::Next,
                 };
             }
             At::Clear(node) => {
@@ -146,6 +148,10 @@ impl Repair {
             },
             At::End => {
                 first.end(segment, self.claim.incarnation);
+                self.at = At::Wake;
+            }
+            At::Wake => {
+                first.wake(segment);
                 self.at = At::State;
             }
         }

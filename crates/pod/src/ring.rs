@@ -1,11 +1,11 @@
 //! A host's ring: what it has certified, on its way into the log.
 //!
-//! Each host has a ring and is its only writer. Under its own lock it pushes [`Entry`]s in the order
-//! of their timestamps. **The store of the tail decides (P1)**: what lies before the tail will be in
-//! the log of this term, whatever becomes of the host; the rest never was. L copies entries into
-//! the log ([`crate::Rings`]); when they are durable, all hosts read them here again, by the
-//! references that the feed has ([`crate::feed`]). So a part of the ring is free when every host has
-//! applied what lies in it.
+//! Each host has a ring and is its only writer. Under its own lock it pushes [`Entry`]s in the
+//! order of their timestamps. **The store of the tail decides (P1)**: what lies before the tail
+//! will be in the log of this term, whatever becomes of the host; the rest never was. L copies
+//! entries into the log ([`crate::Rings`]); when they are durable, all hosts read them here again,
+//! by the references that the feed has ([`crate::feed`]). So a part of the ring is free when every
+//! host has applied what lies in it.
 //!
 //! | step | function |
 //! | --- | --- |

@@ -77,7 +77,7 @@ impl Rings {
     ///
     /// # Errors
     ///
-    /// If what lies before the tail is no entry.
+    /// If what lies before the tail is no entry, or if a part of the memory is lost.
     pub fn take<M: Memory>(&mut self, segment: &Segment<M>, host: u8, bytes_max: u64) -> Result<Vec<(Place, Entry)>, Damaged> {
         let tail = segment.memory().load(segment.layout().host(host) + host::RING_TAIL);
         let begin = self.of(host).next;
@@ -94,6 +94,7 @@ impl Rings {
             }
             entries.push((place, entry));
         }
+        segment.is_there()?;
         Ok(entries)
     }
 
@@ -145,8 +146,8 @@ impl Rings {
         }
     }
 
-    /// Whether everything in the ring of a fenced or leaving host has been taken. Then nothing of it
-    /// will come, its promises hold nothing up any more, and its line is marked (three steps).
+    /// Whether everything in the ring of a fenced or leaving host has been taken. Then nothing of
+    /// it will come, its promises hold nothing up any more, and its line is marked (three steps).
     ///
     /// # Errors
     ///

@@ -138,10 +138,19 @@ impl<M: Memory> Segment<M> {
         self.layout.sizes().hosts
     }
 
-    /// Whether the generation is over (one step). A host that sees it stops serving from this
-    /// segment.
+    /// Whether the generation is over (one step), or a part of the memory lost. A host that sees it
+    /// stops serving from this segment.
     pub fn is_over(&self) -> bool {
-        self.memory.load(header::STATE) != 0
+        self.memory.load(header::STATE) != 0 || self.memory.is_lost()
+    }
+
+    /// An error if a part of the memory is lost. Everything that decides, or that the log will
+    /// have, calls it after its last look at the memory.
+    pub(crate) fn is_there(&self) -> Result<(), Damaged> {
+        match self.memory.is_lost() {
+            true => Err(Damaged("a part of it is not there any more".into())),
+            false => Ok(()),
+        }
     }
     /// Ends the generation (one step).
     pub fn end(&self) {

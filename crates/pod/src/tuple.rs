@@ -17,14 +17,14 @@
 //!
 //! # The lock
 //!
-//! Only who has the lock changes the other words, but for the body's «valid» bits. A free lock keeps
-//! the name of its last holder. So two loads of a lock that give the same *free* word mean that
-//! nobody had it in between: a host never locks twice under one incarnation of a descriptor. What a
-//! reader loads between the two belongs together.
+//! Only who has the lock changes the other words, but for the body's «valid» bits. A free lock
+//! keeps the name of its last holder. So two loads of a lock that give the same *free* word mean
+//! that nobody had it in between: a host never locks twice under one incarnation of a descriptor.
+//! What a reader loads between the two belongs together.
 //!
 //! A holder finishes in an order that a reader of a *locked* tuple relies on as well: `newest`
-//! becomes `p` before the body changes. A reader that loads `newest`, the body, and the same `newest`
-//! again has the body of that version.
+//! becomes `p` before the body changes. A reader that loads `newest`, the body, and the same
+//! `newest` again has the body of that version.
 
 use crate::error::Damaged;
 use crate::memory::{LINE, Memory};
@@ -220,6 +220,17 @@ impl NewTuple {
         }
         memory.write(at + TOWER + 8 * u64::from(height), &self.key);
         Node(at)
+    }
+}
+
+impl<M: Memory> Segment<M> {
+    /// The node that a block will be ([`NewTuple::write`]).
+    ///
+    /// # Errors
+    ///
+    /// If no tuple may lie there.
+    pub fn node_at(&self, block: u64) -> Result<Node, Damaged> {
+        self.layout().node(block).map(Node)
     }
 }
 

@@ -62,6 +62,9 @@ macro_rules! coherent_memory {
             fn len(&self) -> u64 {
                 self.words().len() as u64 * 8
             }
+            fn is_lost(&self) -> bool {
+                self.has_fault()
+            }
             fn load(&self, at: u64) -> u64 {
                 self.words()[index(at)].load(SeqCst)
             }
@@ -73,6 +76,12 @@ macro_rules! coherent_memory {
             }
             fn fetch_max(&self, at: u64, value: u64) -> u64 {
                 self.words()[index(at)].fetch_max(value, SeqCst)
+            }
+            fn fetch_add(&self, at: u64, value: u64) -> u64 {
+                self.words()[index(at)].fetch_add(value, SeqCst)
+            }
+            fn fetch_or(&self, at: u64, bits: u64) -> u64 {
+                self.words()[index(at)].fetch_or(bits, SeqCst)
             }
             fn swap(&self, at: u64, value: u64) -> u64 {
                 self.words()[index(at)].swap(value, SeqCst)
@@ -95,6 +104,10 @@ coherent_memory!(super::Mapping);
 impl Heap {
     fn words(&self) -> &[AtomicU64] {
         &self.words
+    }
+    /// The process's own memory does not vanish.
+    fn has_fault(&self) -> bool {
+        false
     }
 }
 
@@ -121,7 +134,9 @@ mod tests {
         assert_eq!(memory.compare_exchange(8, 5, 6), Ok(()));
         assert_eq!(memory.fetch_max(8, 3), 6);
         assert_eq!(memory.fetch_max(8, 9), 6);
-        assert_eq!(memory.swap(8, 1), 9);
+        assert_eq!(memory.swap(8, 6), 9);
+        assert_eq!(memory.fetch_or(8, 1), 6);
+        assert_eq!(memory.fetch_add(8, u64::MAX - 5), 7);
         assert_eq!(memory.load(8), 1);
         let copy = memory.clone();
         memory.store(8, 2);

@@ -65,8 +65,8 @@ impl Incoherent {
         }
     }
 
-    /// The machine of a host is replaced by another one, whose cache may hold anything: here what was
-    /// in these lines before all that was ever written.
+    /// The machine of a host is replaced by another one, whose cache may hold anything: here what
+    /// was in these lines before all that was ever written.
     pub fn replace_machine(&mut self, host: usize, stale: &[u64]) {
         let zeros = Cached { bytes: [0; LINE as usize], is_dirty: false };
         self.caches[host] = stale.iter().map(|line| (*line, zeros)).collect();
@@ -140,6 +140,16 @@ impl Memory for View {
     fn fetch_max(&self, at: u64, value: u64) -> u64 {
         let held = self.load(at);
         self.device.borrow_mut().set_word(at, held.max(value));
+        held
+    }
+    fn fetch_add(&self, at: u64, value: u64) -> u64 {
+        let held = self.load(at);
+        self.device.borrow_mut().set_word(at, held.wrapping_add(value));
+        held
+    }
+    fn fetch_or(&self, at: u64, bits: u64) -> u64 {
+        let held = self.load(at);
+        self.device.borrow_mut().set_word(at, held | bits);
         held
     }
     fn swap(&self, at: u64, value: u64) -> u64 {

@@ -1,10 +1,13 @@
-//! A file that several processes of one machine map. The only unsafe code of this crate is here.
+//! A file that several processes of one machine map.
 //!
-//! A process that reads a mapped page beyond the end of the file is killed (SIGBUS). So the size is
-//! fixed when the file is created, its blocks are allocated then, and a program that opens it checks
-//! the size first. [`Mapping::is_whole`] tells whether somebody has cut the file since.
+//! The size is fixed when the file is created, its blocks are allocated then, and a program that
+//! opens it checks the size first. If somebody cuts the file later, the process goes on with empty
+//! pages, and [`Memory::is_lost`](super::Memory::is_lost) says so.
 #![allow(unsafe_code)]
 
+mod faults;
+
+use faults::Guard;
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -15,6 +18,8 @@ use std::sync::atomic::AtomicU64;
 /// A mapped file, shared with every process that maps the same one.
 #[derive(Debug)]
 pub struct Mapping {
+    // Before the mapping: it has to be dropped first.
+    guard: Guard,
     file: File,
     map: MmapRaw,
 }
@@ -55,11 +60,16 @@ impl Mapping {
         }
         let len = usize::try_from(len).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
         let map = MmapOptions::new().len(len).map_raw(&file)?;
-        Ok(Mapping { file, map })
+        let guard = Guard::new(map.as_ptr() as usize, map.len())?;
+        Ok(Mapping { guard, file, map })
     }
 
-    /// Whether the file is still at least as long as it was when it was mapped. If it is not, the
-    /// next access to what is missing kills this process.
+    pub(super) fn has_fault(&self) -> bool {
+        self.guard.is_lost()
+    }
+
+    /// Whether the file is still at least as long as it was when it was mapped. Asks the system:
+    /// for a look from time to time, before an access finds out.
     pub fn is_whole(&self) -> bool {
         self.file.metadata().is_ok_and(|now| now.len() >= self.map.len() as u64)
     }
@@ -101,8 +111,14 @@ mod tests {
         let mapping = Mapping::create(&path, 8192).unwrap();
         assert_eq!(Mapping::create(&path, 8192).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert!(mapping.is_whole());
+        mapping.store(8184, 7);
+        mapping.store(0, 5);
         File::options().write(true).open(&path).unwrap().set_len(4096).unwrap();
         assert!(!mapping.is_whole());
+        assert_eq!((mapping.load(0), mapping.is_lost()), (5, false), "this page is there");
+        assert_eq!((mapping.load(8184), mapping.is_lost()), (0, true), "this one is not");
+        mapping.store(8184, 7);
+        assert_eq!(mapping.load(8184), 7);
         for len in [0, 4095] {
             File::options().write(true).open(&path).unwrap().set_len(len).unwrap();
             assert_eq!(Mapping::open(&path).unwrap_err().kind(), io::ErrorKind::InvalidData);

@@ -14,16 +14,19 @@
 //! | --- | --- |
 //! | [`Heap`] | tests and simulators: all hosts in one process |
 //! | [`Mapping`] | processes of one machine that map one file |
+//! | [`Device`] | machines that share a device; bodies and rings are flushed |
 //! | [`Incoherent`] | a simulated device: a cache per host, which prefetches and writes back at any time |
 //!
 //! Operations on words are sequentially consistent. The proofs and the explorer count steps in one
 //! order that all hosts agree on, and several rules depend on a store of one host before its load
 //! of another word (P7 before P8, for example).
 
+mod device;
 mod heap;
 mod incoherent;
 mod mapping;
 
+pub use device::Device;
 pub use heap::Heap;
 pub use incoherent::{Incoherent, View};
 pub use mapping::Mapping;
@@ -49,6 +52,12 @@ pub trait Memory {
         self.len() == 0
     }
 
+    /// Whether a part of it has vanished. What was read since may be made up: the reader looks here
+    /// *afterwards*, before anything rests on it.
+    fn is_lost(&self) -> bool {
+        false
+    }
+
     /// Reads a word.
     fn load(&self, at: u64) -> u64;
 
@@ -60,6 +69,12 @@ pub trait Memory {
 
     /// Raises a word to `value`, if it is below. Returns what it held before.
     fn fetch_max(&self, at: u64, value: u64) -> u64;
+
+    /// Adds to a word, and wraps around. Returns what it held before.
+    fn fetch_add(&self, at: u64, value: u64) -> u64;
+
+    /// Sets bits of a word. Returns what it held before.
+    fn fetch_or(&self, at: u64, bits: u64) -> u64;
 
     /// Writes a word and returns what it held before.
     fn swap(&self, at: u64, value: u64) -> u64;
@@ -85,6 +100,9 @@ macro_rules! forward {
             fn len(&self) -> u64 {
                 (**self).len()
             }
+            fn is_lost(&self) -> bool {
+                (**self).is_lost()
+            }
             fn load(&self, at: u64) -> u64 {
                 (**self).load(at)
             }
@@ -96,6 +114,12 @@ macro_rules! forward {
             }
             fn fetch_max(&self, at: u64, value: u64) -> u64 {
                 (**self).fetch_max(at, value)
+            }
+            fn fetch_add(&self, at: u64, value: u64) -> u64 {
+                (**self).fetch_add(at, value)
+            }
+            fn fetch_or(&self, at: u64, bits: u64) -> u64 {
+                (**self).fetch_or(at, bits)
             }
             fn swap(&self, at: u64, value: u64) -> u64 {
                 (**self).swap(at, value)

@@ -1,6 +1,6 @@
-//! Bodies over memory that hardware does not keep coherent, step by step: two hosts write, abandon and
-//! read bodies; their caches prefetch and write back at any time; host 1's process may die at any
-//! step, and another machine may take its number.
+//! Bodies over memory that hardware does not keep coherent, step by step: two hosts write, abandon
+//! and read bodies; their caches prefetch and write back at any time; host 1's process may die at
+//! any step, and another machine may take its number.
 //!
 //! The words of tuples are coherent, and `words` explores their protocol; here a commit's steps on
 //! them are one.

@@ -103,6 +103,30 @@ pub fn explore<S: System>(first: S, max: usize) -> Found {
     Found { states: from.len(), ends, wrong: None }
 }
 
+/// One random run, to its end. What was wrong, and the steps to there.
+///
+/// # Panics
+///
+/// If it does not end.
+pub fn wander<S: System>(first: S, mut random: u64) -> Option<(String, Vec<String>)> {
+    let (mut system, mut steps) = (first, Vec::new());
+    for _ in 0..10_000 {
+        let mut next = system.next();
+        let at_end = || next.is_empty().then(|| system.wrong_end()).flatten();
+        if let Some(what) = system.wrong().or_else(at_end) {
+            return Some((what, steps));
+        }
+        if next.is_empty() {
+            return None;
+        }
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let (step, after) = next.swap_remove((random >> 33) as usize % next.len());
+        steps.push(step);
+        system = after;
+    }
+    panic!("a run without an end: {}", steps[9_900..].join(", "));
+}
+
 /// Memory that is cheap to copy and to hash: what differs from zero. It counts operations, so that
 /// a test can see that a step is one.
 #[derive(Clone, Debug, Default)]
@@ -168,6 +192,18 @@ impl Memory for Sparse {
         self.count();
         let held = self.get(at);
         self.set(at, held.max(value));
+        held
+    }
+    fn fetch_add(&self, at: u64, value: u64) -> u64 {
+        self.count();
+        let held = self.get(at);
+        self.set(at, held.wrapping_add(value));
+        held
+    }
+    fn fetch_or(&self, at: u64, bits: u64) -> u64 {
+        self.count();
+        let held = self.get(at);
+        self.set(at, held | bits);
         held
     }
     fn swap(&self, at: u64, value: u64) -> u64 {

@@ -1,6 +1,6 @@
-//! The list of tuples, step by step: two hosts link, find and remove, and host 1 may die between any
-//! two steps. A tuple that is linked is found by every search that begins later, until it is marked;
-//! no search meets a block that was given to another tuple.
+//! The list of tuples, step by step: two hosts link, find and remove, and host 1 may die between
+//! any two steps. A tuple that is linked is found by every search that begins later, until it is
+//! marked; no search meets a block that was given to another tuple.
 
 use crate::explorer::{Sparse, System, differs, explore};
 use bytes::Bytes;

@@ -68,13 +68,31 @@ fn second_host() {
     }
 }
 
-fn start(path: &Path) -> Child {
-    Command::new(std::env::current_exe().unwrap())
+/// A process that does not outlive the test.
+struct Host(Child);
+
+impl Host {
+    fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // It may have been killed already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(path: &Path) -> Host {
+    let child = Command::new(std::env::current_exe().unwrap())
         .args(["processes::second_host", "--exact", "--ignored", "--nocapture"])
         .env(FILE, path)
         .stdout(Stdio::null())
-        .spawn()
-        .unwrap()
+        .spawn();
+    Host(child.unwrap())
 }
 
 /// L, with host 1's process killed after it has taken `until` entries. Gives how many it took.
@@ -88,7 +106,7 @@ fn run(path: &Path, until: u64) -> u64 {
     let mut feed = FeedWriter::new();
     let mut child = start(path);
     while !rings.admit(&segment, 1).unwrap() {
-        assert!(child.try_wait().unwrap().is_none(), "the second host ended by itself");
+        assert!(child.0.try_wait().unwrap().is_none(), "the second host ended by itself");
         std::thread::yield_now();
     }
     let (mut took, mut is_dead) = (0, false);
@@ -114,8 +132,7 @@ fn run(path: &Path, until: u64) -> u64 {
         }
         follow(&segment, &mut reader, &mut own);
         if !is_dead && took >= until {
-            child.kill().unwrap();
-            child.wait().unwrap();
+            child.kill();
             rings.fence(&segment, 1).unwrap();
             is_dead = true;
         }
@@ -133,4 +150,22 @@ fn what_a_killed_host_has_published_is_read_and_the_rest_is_not() {
         assert!(took >= until);
         assert!(took.is_multiple_of(3) || took > 3, "it publishes whole groups, or what it has when the ring is full");
     }
+}
+
+/// A page that is not there reads as zeros: nothing that rests on them may get into the log.
+#[test]
+fn nothing_is_taken_from_memory_that_was_cut() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("memory");
+    let purpose = Purpose { generation: 1, group: GroupId(2), term: 1 };
+    let segment = Segment::create_file(&path, SIZES, purpose).unwrap();
+    let mut rings = Rings::new(&segment, PlantedBugs::NONE);
+    assert_eq!(segment.join(NodeId(1)).unwrap(), Some(0));
+    assert!(rings.admit(&segment, 0).unwrap());
+    let mut ring = RingWriter::new(&segment, 0, PlantedBugs::NONE);
+    ring.push(&segment, &transaction(1)).unwrap();
+    assert_eq!(rings.clone().take(&segment, 0, u64::MAX).unwrap().len(), 1);
+    std::fs::File::options().write(true).open(&path).unwrap().set_len(4096).unwrap();
+    assert!(rings.take(&segment, 0, u64::MAX).is_err());
+    assert!(segment.is_over());
 }

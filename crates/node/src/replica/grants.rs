@@ -1,8 +1,8 @@
 //! Schema grants at a group's primary.
 
-use super::Replica;
-use super::pod::Outlet;
-use super::primary::WAIT_MAX;
+use crate::replica::Replica;
+use crate::replica::pod::Outlet;
+use crate::replica::primary::WAIT_MAX;
 use meridian_base::record::{Record, SchemaGrant};
 use meridian_base::{Error, Result, Timestamp};
 use std::sync::atomic::Ordering;

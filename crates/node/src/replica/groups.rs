@@ -191,6 +191,12 @@ impl Groups {
         each.iter().map(|r| r.remembered()).fold([0; 3], |sum, more| std::array::from_fn(|i| sum[i] + more[i]))
     }
 
+    /// Of each group whose pod this node is in: the slots that it has, and how many hosts serve, if
+    /// this one leads (otherwise 0).
+    pub(crate) fn pods(&self) -> Vec<(GroupId, (usize, usize))> {
+        self.all().iter().filter_map(|replica| Some((replica.id, replica.pod_figures()?))).collect()
+    }
+
     /// Whether this node, as the group's primary, counts another one as a member. A change that is
     /// under way counts.
     pub(crate) fn is_member(&self, group: GroupId, node: NodeId) -> Result<bool> {

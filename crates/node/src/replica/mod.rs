@@ -28,6 +28,7 @@ mod machine;
 pub(crate) mod outbox;
 pub(crate) mod pages;
 pub mod pod;
+pub(crate) mod pods;
 pub mod primary;
 pub(crate) mod rounds;
 pub(crate) mod term;

@@ -63,7 +63,8 @@ impl Replica {
             return Ok(());
         }
         let is_below_ceiling = self.clock.now(self.physical()).0 <= self.fast.ceiling.load(Ordering::Acquire);
-        match self.is_serving() && is_below_ceiling && self.lease_holds() {
+        let has_memory = self.pod().is_none() || !self.is_memory_lost();
+        match self.is_serving() && is_below_ceiling && has_memory && self.lease_holds() {
             true => Ok(()),
             false => Err(Error::not_primary(self.id)),
         }

@@ -8,6 +8,7 @@
 //! log.
 
 use crate::replica::pod::Outlet;
+use crate::replica::pod::member::Member;
 use crate::replica::pod::slots::SlotSet;
 use crate::replica::term_rounds::TermRounds;
 use bytes::Bytes;
@@ -247,6 +248,10 @@ impl Term {
     ) -> Result<(), Ended> {
         if !self.may_send() {
             return Ok(());
+        }
+        if self.outlet.member().is_some_and(Member::is_lost) {
+            // So may be what was drawn from its clock, and what was taken.
+            return Err(Ended("the memory of the pod is gone".into()));
         }
         if let Outlet::Ring(host) = &mut self.outlet {
             assert!(self.records.is_empty(), "a host logs nothing but what it certifies");

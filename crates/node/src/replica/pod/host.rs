@@ -1,7 +1,7 @@
 //! What a host does that does not lead: it pushes what it certifies into its ring, and serves for as
 //! long as L has echoed.
 
-use super::member::Member;
+use crate::replica::pod::member::Member;
 use bytes::Bytes;
 use meridian_base::record::{Committed, Payload, Record};
 use meridian_base::{Clock, NodeId, Timestamp};

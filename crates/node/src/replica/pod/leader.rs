@@ -11,8 +11,8 @@
 //!
 //! L's own transactions need no ring: they go to the log as without a pod.
 
-use super::member::Member;
-use super::slots::SlotSet;
+use crate::replica::pod::member::Member;
+use crate::replica::pod::slots::SlotSet;
 use meridian_base::record::{Committed, Payload, Record};
 use meridian_base::{Error, NodeId, Result, Timestamp, TxnId};
 use meridian_pod::{Damaged, Entry, Hold, HostState, Phase, Rings, Segment, SharedMemory};

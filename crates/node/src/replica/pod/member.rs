@@ -16,7 +16,7 @@
 //! A step that needs several slots keeps the first ones, in the order of their numbers, until it has
 //! all: whoever waits waits for a slot above all that it keeps, so nobody waits in a circle.
 
-use super::slots::SlotSet;
+use crate::replica::pod::slots::SlotSet;
 use meridian_base::Timestamp;
 use meridian_pod::{Damaged, Hold, SLOTS, Segment, SharedMemory, Slot};
 use meridian_region::{Engine, GroupState};
@@ -65,6 +65,11 @@ impl Member {
 
     fn place(&mut self, slot: Slot) -> &mut Place {
         &mut self.places[usize::from(slot.0)]
+    }
+
+    /// Whether the memory is gone. What was read of it before may be made up.
+    pub fn is_lost(&self) -> bool {
+        self.segment.memory().is_lost()
     }
 
     pub fn has(&self, slot: Slot) -> bool {

@@ -7,10 +7,11 @@
 //! | `member.rs` | which ones a host has, and how they change hands |
 //! | `leader.rs` | what the log's leader (L) does: rings, leases, hosts that join and die |
 //! | `host.rs` | what another host does: its ring, its lease |
-//! | `task.rs` | the task that runs both beside the replica, and what requests wait for |
 //!
-//! Both kinds of host have a [`Term`](crate::replica::term::Term), with an engine; they differ in
-//! where what is certified goes ([`Outlet`]). No request goes to another host: slots go to the host
+//! `crate::replica::pods` has the task that runs both beside the replica, and what requests wait for.
+//!
+//! Both kinds of host have a term (`crate::replica::term`), with an engine; they differ in where
+//! what is certified goes ([`Outlet`]). No request goes to another host: slots go to the host
 //! whose clients need them. What concerns several groups, escrow shares, schema grants and promises
 //! is L's alone.
 //!
@@ -20,11 +21,10 @@ pub(crate) mod host;
 pub(crate) mod leader;
 pub(crate) mod member;
 pub(crate) mod slots;
-pub(crate) mod task;
 
-use host::Host;
-use leader::Leader;
-use member::Member;
+use crate::replica::pod::host::Host;
+use crate::replica::pod::leader::Leader;
+use crate::replica::pod::member::Member;
 use meridian_base::{Clock, NodeId, Result};
 use meridian_pod::{Door, Presence, Segment, SegmentClock, SharedMemory, Sizes};
 use std::sync::Arc;

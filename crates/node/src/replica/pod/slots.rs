@@ -37,7 +37,7 @@ impl SlotSet {
 
     /// In ascending order.
     pub fn iter(&self) -> impl Iterator<Item = Slot> + '_ {
-        Slot::all().filter(|slot| self.contains(*slot))
+        Slot::all().filter(move |slot| self.contains(*slot))
     }
 
     fn add(&mut self, target: &Target) {

@@ -1,11 +1,12 @@
 //! The task beside a replica whose node is a host of a pod: it makes segments, joins them, and does
 //! what time makes happen in them. Steps that lack slots wait here.
 
-use super::host::{Host, Line};
-use super::leader::{Leader, Silent};
-use super::slots::SlotSet;
-use super::{Outlet, Pod, SIZES, clock_of};
 use crate::local::metrics::Counter;
+use crate::replica::pod::host::{Host, Line};
+use crate::replica::pod::leader::{Leader, Silent};
+use crate::replica::pod::member::Member;
+use crate::replica::pod::slots::SlotSet;
+use crate::replica::pod::{Outlet, Pod, SIZES, clock_of};
 use crate::replica::term::Term;
 use crate::replica::term_rounds::TermRounds;
 use crate::replica::{Core, Replica};
@@ -98,7 +99,14 @@ impl Replica {
         engine.may_serve(clock, self.physical())
             && host.line.lease.may_serve(self.common.runtime.monotonic_micros())
             && !host.line.segment.is_over()
+            && !host.member.is_lost()
             && self.common.runtime.steady_clock().stepped().is_none()
+    }
+
+    /// Whether the memory of the pod is gone: what was drawn from its clock is made up.
+    pub(crate) fn is_memory_lost(&self) -> bool {
+        let core = self.core.lock();
+        core.term.as_ref().and_then(|term| term.outlet.member()).is_some_and(Member::is_lost)
     }
 
     /// What others drew: nothing is told to a client that the node's clock has not reached.

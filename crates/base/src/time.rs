@@ -139,9 +139,7 @@ impl Clock {
         loop {
             let next = physical.max(last + 1);
             let issued = match &self.last {
-                Last::Own(own) => {
-                    own.compare_exchange_weak(last, next, Ordering::AcqRel, Ordering::Relaxed).map(drop)
-                }
+                Last::Own(own) => own.compare_exchange_weak(last, next, Ordering::AcqRel, Ordering::Relaxed).map(drop),
                 Last::Shared(word) => word.compare_exchange(last, next),
             };
             match issued {

@@ -88,7 +88,13 @@ impl FileDoor {
     }
 
     fn lock_file(&self, node: NodeId) -> io::Result<File> {
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(self.named(&format!(".n{}", node.0)))
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(self.named(&format!(".n{}", node.0)))
     }
 }
 

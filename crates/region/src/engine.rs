@@ -35,6 +35,7 @@ mod reads;
 mod rounds;
 mod schema;
 mod several;
+mod tickets;
 
 pub use rounds::{Outlook, SiteStep};
 pub use several::{Deciding, Preparation, Refused, Round, Turn};
@@ -881,26 +882,5 @@ impl Engine {
             self.phase = Phase::Ending;
         }
         Lease { primary: self.node, ceiling: self.floor.max(clock.now(physical_micros)) }
-    }
-}
-
-// --- waits
-
-impl Engine {
-    /// Wakes whoever waits for the clock.
-    pub fn tick(&mut self, clock: &Clock, physical_micros: u64, woken: &mut Vec<Ticket>) {
-        self.waits.wake_clock(clock.now(physical_micros), woken);
-    }
-    /// When [`Engine::tick`] has something to do: once the clock is above this.
-    pub fn next_tick(&self) -> Option<Timestamp> {
-        self.waits.next_clock()
-    }
-    /// What a ticket waits for.
-    pub fn waits_for(&self, ticket: Ticket) -> Option<WaitFor> {
-        self.waits.what(ticket)
-    }
-    /// Whoever waited gave up.
-    pub fn cancel(&mut self, ticket: Ticket) {
-        self.waits.cancel(ticket);
     }
 }

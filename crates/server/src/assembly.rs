@@ -8,9 +8,9 @@ use crate::pgwire::{LoginMode, PgServer, Security as Logins, ServerOptions, prep
 use crate::threads::{ProtocolThread, SessionThreads};
 use meridian_base::runtime::Listener;
 use meridian_base::{Error, NodeId, Result};
-use meridian_node::shared_memory::FileDoor;
 use meridian_node::PodConfig;
 use meridian_node::security::LOCAL;
+use meridian_node::shared_memory::FileDoor;
 use meridian_node::{Attention, Backend, Links, Node, NodeConfig, Place, Security, Sessions, cannot_listen, session};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

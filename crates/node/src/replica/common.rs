@@ -7,14 +7,14 @@ use crate::local::room::Room;
 use crate::local::timing::Timing;
 use crate::replica::outbox::Outbox;
 use crate::replica::pod::{Pod, PodConfig};
-use meridian_base::{Clock, Result};
 use meridian_base::runtime::Runtime;
+use meridian_base::{Clock, Result};
 use meridian_raft::NodeLog;
 use meridian_region::PlantedBugs;
 use meridian_store::Store;
 use parking_lot::Mutex;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 use tokio::sync::Notify;
 
 /// See the module.

@@ -22,6 +22,7 @@ pub(crate) mod closed;
 pub(crate) mod common;
 pub(crate) mod errors;
 pub(crate) mod follower;
+mod fresh;
 mod grants;
 pub(crate) mod groups;
 mod machine;

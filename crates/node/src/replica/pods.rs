@@ -189,12 +189,7 @@ impl Replica {
         }
     }
 
-    fn lead_segment(
-        &self,
-        state: &GroupState,
-        term: &mut Term,
-        segment: Segment<SharedMemory>,
-    ) -> Result<()> {
+    fn lead_segment(&self, state: &GroupState, term: &mut Term, segment: Segment<SharedMemory>) -> Result<()> {
         let clock = clock_of(&segment, self.clock.max_offset());
         clock.advance_to(self.clock.now(self.physical()));
         segment.raise_given(state.applied().index);

@@ -16,8 +16,8 @@ use bytes::Bytes;
 use meridian_base::escrow::{Demand, Free, Late, Offer};
 use meridian_base::record::{Committed, Record};
 use meridian_base::{
-    ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, ErrorKind, Fresh, Key, KeyRange, NodeId,
-    ReadEntry, Result, Target, Timestamp, TxnId, limits,
+    ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, ErrorKind, Key, KeyRange, NodeId, ReadEntry,
+    Result, Target, Timestamp, TxnId, limits,
 };
 use meridian_region::{
     Certified, Ended, Ending, Enqueued, IfBusy, Mode, NotReady, Owner, Place, PlantedBug, Queues, ReadGate, SchemaCheck,
@@ -813,21 +813,6 @@ impl Replica {
                 }
             }
         }
-    }
-
-    /// The newest versions of what was read and has changed since, for the retry of a gateway that
-    /// reads at a replica.
-    pub(crate) fn out_of_date(&self, reads: &[ReadEntry]) -> Result<Vec<Fresh>> {
-        let mut fresh: Vec<Fresh> = Vec::new();
-        for entry in reads.iter().filter(|e| e.until >= self.store.gc_threshold()) {
-            if fresh.len() >= limits::FRESH_MAX {
-                break;
-            }
-            let Some((key, _)) = self.store.changed_after(&entry.target, entry.columns, entry.until)? else { continue };
-            let Some(newest) = self.store.newest(key.as_bytes())? else { continue };
-            fresh.push(Fresh { key, value: newest.value, version: newest.at, until: newest.at });
-        }
-        Ok(fresh)
     }
 }
 

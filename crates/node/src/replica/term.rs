@@ -16,8 +16,8 @@ use futures::FutureExt;
 use meridian_base::record::{Committed, Payload, Prepared, Record};
 use meridian_base::{Clock, Target, Timestamp, TxnId};
 use meridian_commit::Participant;
-use meridian_raft as raft;
 use meridian_pod::Damaged;
+use meridian_raft as raft;
 use meridian_region::{Ended as EndedWait, Ending, Engine, GroupState, Place, Queues, Ticket};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -240,12 +240,7 @@ impl Term {
 
     /// Hands what is pending to the log, unless enough batches are on their way already. An error
     /// ends the term.
-    pub fn pump(
-        &mut self,
-        state: &GroupState,
-        physical: u64,
-        log: &raft::Group,
-    ) -> Result<(), Ended> {
+    pub fn pump(&mut self, state: &GroupState, physical: u64, log: &raft::Group) -> Result<(), Ended> {
         if !self.may_send() {
             return Ok(());
         }
@@ -327,12 +322,7 @@ impl Term {
 
     /// Gives the lease up: hands to the log what is certified, and gives the payload that ends the
     /// lease after it.
-    pub fn give_up(
-        &mut self,
-        state: &GroupState,
-        physical: u64,
-        log: &raft::Group,
-    ) -> Result<Bytes, Ended> {
+    pub fn give_up(&mut self, state: &GroupState, physical: u64, log: &raft::Group) -> Result<Bytes, Ended> {
         self.gave_up = true;
         self.fast.set_serving(false);
         let lease = self.engine.give_up_lease(&self.clock, physical);

@@ -286,7 +286,14 @@ impl Engine {
 
     /// Explains why these entries do not hold any more. The floor goes to `now`, so that what the
     /// retry is told stays true.
-    fn refused<V: Versions>(&mut self, state: &GroupState, versions: &V, entries: &[ReadEntry], now: Timestamp, clock: &Clock) -> Refused {
+    fn refused<V: Versions>(
+        &mut self,
+        state: &GroupState,
+        versions: &V,
+        entries: &[ReadEntry],
+        now: Timestamp,
+        clock: &Clock,
+    ) -> Refused {
         self.raise_floor(now, clock);
         let now = match self.in_flight.first_key_value() {
             Some((first, _)) => now.min(first.prev()),
@@ -329,7 +336,9 @@ impl Engine {
     /// [`Engine::prepare`] and at the end of the term.
     pub fn settled_through(&self, state: &GroupState) -> Option<Timestamp> {
         let newest = state.newest();
-        let is_settled = self.pod.is_none() && self.held.is_empty() && self.in_flight.first_key_value().is_none_or(|(first, _)| *first > newest);
+        let is_settled = self.pod.is_none()
+            && self.held.is_empty()
+            && self.in_flight.first_key_value().is_none_or(|(first, _)| *first > newest);
         is_settled.then_some(newest)
     }
 

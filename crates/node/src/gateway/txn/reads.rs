@@ -224,7 +224,15 @@ impl Txn {
             && part.writes.is_empty()
             && self.queueing(at, scan.locking) == Locking::None
             && !self.reads_global(part, scan.locking);
-        let Some(replica) = self.gateway.shared.groups.local_server(group).filter(|r| is_plain && (r.is_serving() || !escrow::is_key(scan.range.start.as_bytes()))) else { return Ok(None) };
+        let Some(replica) = self
+            .gateway
+            .shared
+            .groups
+            .local_server(group)
+            .filter(|r| is_plain && (r.is_serving() || !escrow::is_key(scan.range.start.as_bytes())))
+        else {
+            return Ok(None);
+        };
         self.note_page();
         let part = &mut self.parts[at];
         part.prefetched.clear();

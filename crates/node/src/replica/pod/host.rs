@@ -90,11 +90,7 @@ impl Host {
     }
 
     /// Pushes what is certified, as far as there is room, in order. Gives how many.
-    pub fn push<'a>(
-        &mut self,
-        engine: &mut Engine,
-        pending: impl Iterator<Item = &'a Committed>,
-    ) -> Result<usize, Damaged> {
+    pub fn push<'a>(&mut self, engine: &mut Engine, pending: impl Iterator<Item = &'a Committed>) -> Result<usize, Damaged> {
         let mut pushed = 0;
         for txn in pending {
             let entry = Entry::Transaction(Logged { id: txn.id, at: txn.at, slots: Vec::new(), body: body(txn) });

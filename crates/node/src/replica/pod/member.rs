@@ -33,9 +33,13 @@ const KEEP_MAX: Duration = Duration::from_millis(500);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Foreign,
-    Mine { since: Instant },
+    Mine {
+        since: Instant,
+    },
     /// What was certified at or below this is not applied yet.
-    Leaving { through: Timestamp },
+    Leaving {
+        through: Timestamp,
+    },
 }
 
 /// A step that waits.

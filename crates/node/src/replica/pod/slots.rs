@@ -98,14 +98,14 @@ fn fixed(start: &Key, end: &Key) -> Option<Slot> {
 /// Whether a host may certify a transaction: no escrow shares, nothing that is reserved, and not
 /// larger than its ring takes.
 pub(crate) fn is_plain(request: &CommitRequest) -> bool {
-    let is_read_plain = |entry: &ReadEntry| {
-        entry.until != ReadEntry::AT_PREPARE && !escrow::is_key(entry.target.start().as_bytes())
-    };
+    let is_read_plain =
+        |entry: &ReadEntry| entry.until != ReadEntry::AT_PREPARE && !escrow::is_key(entry.target.start().as_bytes());
     request.bytes() + 32 * request.writes.len() <= BYTES_MAX
         && request.reads.iter().all(is_read_plain)
-        && request.writes.iter().all(|write| {
-            matches!(write.change, Change::Put(_) | Change::Delete) && !escrow::is_key(write.key.as_bytes())
-        })
+        && request
+            .writes
+            .iter()
+            .all(|write| matches!(write.change, Change::Put(_) | Change::Delete) && !escrow::is_key(write.key.as_bytes()))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-"""Logs in with psycopg and says who it is: one line, `ok <role>` or `error <SQLSTATE or tls>`."""
+"""Logs in with psycopg and says who it is: one line, `ok <role>` or `error <SQLSTATE or text>`."""
 
 import json
 import sys

@@ -571,6 +571,11 @@ impl Pod {
             return step("host 1 dies".into(), &|pod| {
                 pod.is_dead = true;
                 pod.lock[1] = None;
+                // The list decides where a key is: its owner may have died when a tuple was out already.
+                for (k, key) in pod.keys.iter_mut().enumerate() {
+                    let there = pod.segment.find(&vec![k as u8].into()).unwrap();
+                    key.shared = key.shared.filter(|node| there == Some(*node));
+                }
                 if matches!(&pod.mover, Mover::Moves(k, _) if pod.keys[*k].owner == 1) {
                     pod.mover = Mover::Idle;
                 }

@@ -57,6 +57,7 @@ impl Plan {
 
     /// Lets it happen. All sites reach each other again when this is dropped.
     pub async fn run(&self, start: Instant, regions: &[String], sides: &Arc<Sides>) {
+        let _healed = Healed(sides.clone());
         for (at, of) in &self.steps {
             tokio::time::sleep_until(start + *at).await;
             sides.set(regions.iter().cloned().zip(of.iter().copied()).collect());
@@ -66,7 +67,7 @@ impl Plan {
 }
 
 /// Ends all partitions when it is dropped.
-pub(super) struct Healed(pub Arc<Sides>);
+struct Healed(Arc<Sides>);
 
 impl Drop for Healed {
     fn drop(&mut self) {
@@ -85,9 +86,15 @@ mod tests {
     }
 
     #[test]
-    fn sites_crash_one_by_one_until_the_first_is_alone() {
+    fn sites_crash_one_by_one_until_the_first_is_alone_and_all_come_back() {
         let plan = Plan::new(Some(Fault::Crashes), 5, TIME);
-        let steps = [(20, vec![0, 0, 0, 0, 4]), (40, vec![0, 0, 0, 3, 4]), (60, vec![0, 0, 2, 3, 4]), (80, vec![0, 1, 2, 3, 4])];
+        let steps = [
+            (20, vec![0, 0, 0, 0, 4]),
+            (40, vec![0, 0, 0, 3, 4]),
+            (60, vec![0, 0, 2, 3, 4]),
+            (80, vec![0, 1, 2, 3, 4]),
+            (100, vec![0; 5]),
+        ];
         assert_eq!(secs(&plan), steps);
         assert_eq!(
             (0..5).map(|site| plan.gone(site).map(|at| at.as_secs())).collect::<Vec<_>>(),

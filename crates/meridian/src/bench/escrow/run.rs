@@ -8,7 +8,7 @@
 //! free for until the end count with the time that they have waited, and as unserved.
 
 use super::demand::{Demand, Event, Held, What};
-use super::faults::{Healed, Plan};
+use super::faults::Plan;
 use super::modes::{Answer, Client, Store};
 use crate::bench::cluster::Running;
 use futures::future::try_join_all;
@@ -292,7 +292,6 @@ pub(super) async fn turn(
         workers.spawn(async move { (site, worker.work().await) });
     }
     let mut sites = vec![Tally::default(); queues.len()];
-    let healed = Healed(running.sides.clone());
     tokio::select! {
         ended = tokio::time::timeout(LEAD + time + DRAIN, join(workers, &mut sites)) => {
             ended.map_err(|_| Error::unavailable("clients wait for answers long after the end"))??;
@@ -300,7 +299,6 @@ pub(super) async fn turn(
         e = running.cluster.failed() => return Err(e),
         () = plan.run(start, &running.regions, &running.sides) => {}
     }
-    drop(healed);
     for (queue, tally) in queues.iter().zip(&mut sites) {
         queue.count_unserved(tally).await;
     }

@@ -24,9 +24,9 @@ impl Contender {
         let (host, sslmode) = ("127.0.0.1".to_string(), "disable");
         Contender { name, host, port, database, user: "root", password: None, sslmode, pids: vec![pid] }
     }
-    /// Clients come in by the socket in a directory. `pids` are all servers.
-    pub fn by_socket(self, directory: &std::path::Path, pids: Vec<u32>) -> Contender {
-        Contender { host: directory.display().to_string(), pids, ..self }
+    /// These are all of its servers.
+    pub fn with_servers(self, pids: Vec<u32>) -> Contender {
+        Contender { pids, ..self }
     }
     pub fn tls(&self, sslmode: &'static str) -> Contender {
         Contender { sslmode, ..self.clone() }
@@ -62,7 +62,6 @@ impl Contender {
     }
 
     pub fn described(&self) -> String {
-        let tls = if self.host.starts_with('/') { "by its socket" } else { self.sslmode };
-        format!("{} ({tls}; {})", self.name, self.user)
+        format!("{} ({}; {})", self.name, self.sslmode, self.user)
     }
 }

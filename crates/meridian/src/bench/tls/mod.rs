@@ -136,7 +136,7 @@ impl Bench<'_> {
             let file = script.to_string_lossy().into_owned();
             let with_password = |side: &Contender| side.role(ROLE.0).password(ROLE.1).tls("require");
             let sides = (with_password(&ours), with_password(&theirs));
-            let ratio = self.compare("login", &sides.0, &sides.1, &["-C", "-n", "-f", &file]).await?.cpu();
+            let ratio = self.compare("login", &sides.0, &sides.1, &["-C", "-f", &file]).await?.cpu();
             self.verdict(ratio.median <= 1.2, "CPU of a login, by PostgreSQL's", ratio, "≤ 1.20 x");
         }
         if wants(Subject::Silent) {

@@ -5,6 +5,7 @@ use super::{Bench, SETUP_LIMIT};
 use crate::bench::child;
 use crate::bench::node_process::{NodeProcess, this_program};
 use meridian_server::node::base::{Error, Result};
+use meridian_workload::client::Client;
 use std::time::Duration;
 
 const ZONES: [&str; 3] = ["a", "b", "c"];
@@ -13,11 +14,13 @@ const SETTLED: Duration = Duration::from_secs(10);
 
 pub async fn run(bench: &mut Bench<'_>) -> Result<()> {
     let (secure, insecure) = (cluster(bench, true).await?, cluster(bench, false).await?);
+    // Clients of both come in without TLS: what differs is between nodes.
+    secure[0].as_root("postgres").await?.execute("ALTER SYSTEM SET hba_rules = 'host all all 127.0.0.1/32 trust'").await?;
     tokio::time::sleep(SETTLED).await;
     let sides = [(&secure, "three nodes with TLS"), (&insecure, "three nodes without")];
     let [with, without] = sides.map(|(nodes, name)| {
         let pids = nodes.iter().map(NodeProcess::pid).collect();
-        Contender::new(name, nodes[0].port, "defaultdb", nodes[0].pid()).by_socket(&nodes[0].data, pids)
+        Contender::new(name, nodes[0].port, "defaultdb", nodes[0].pid()).with_servers(pids)
     });
     for side in [&with, &without] {
         let scale = bench.args.scale.to_string();

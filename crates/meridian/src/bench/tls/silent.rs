@@ -6,12 +6,15 @@ use crate::bench::child;
 use meridian_server::node::base::{Error, Result};
 use std::time::Duration;
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 const LOGINS: usize = 40;
 const LOGIN_LIMIT: Duration = Duration::from_secs(30);
 /// How much longer a login may take.
 const DELAY_MAX: Duration = Duration::from_millis(100);
+/// All silent connections are open within this time.
+const OPEN_LIMIT: Duration = Duration::from_secs(20);
 const AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 pub async fn run(bench: &mut Bench<'_>, side: &Contender) -> Result<()> {
@@ -19,9 +22,13 @@ pub async fn run(bench: &mut Bench<'_>, side: &Contender) -> Result<()> {
     meridian_server::open_files::raise_limit();
     say!("\nsilent: logins by psql of {}, alone and beside {silent} connections that say nothing", side.described());
     let alone = logins(bench, side).await?;
-    let others = tokio::spawn(keep_silent(side.address(), silent));
-    // All of them have come in.
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    let (tell, mut are_in) = watch::channel(false);
+    let others = tokio::spawn(keep_silent(side.address(), silent, tell));
+    let all_in = matches!(tokio::time::timeout(OPEN_LIMIT, are_in.wait_for(|all| *all)).await, Ok(Ok(_)));
+    if !all_in {
+        others.abort();
+        return Err(Error::fatal(format!("{silent} connections cannot be opened")).hint("See `ulimit -n`."));
+    }
     let beside = logins(bench, side).await;
     others.abort();
     let beside = beside?;
@@ -59,10 +66,10 @@ async fn logins(bench: &Bench<'_>, side: &Contender) -> Result<Vec<Duration>> {
     Ok(times)
 }
 
-/// Keeps as many connections open as a caller that does not go away: who is thrown out comes back.
-/// They are a client's, of a server in another process.
+/// Keeps this many connections open, and says nothing on them. One that the server ends is opened
+/// again. They are a client's, of a server in another process.
 #[allow(clippy::disallowed_methods)]
-async fn keep_silent(address: String, silent: usize) {
+async fn keep_silent(address: String, silent: usize, are_in: watch::Sender<bool>) {
     let mut open: Vec<TcpStream> = Vec::new();
     loop {
         open.retain(|stream| {
@@ -74,6 +81,9 @@ async fn keep_silent(address: String, silent: usize) {
                 Ok(stream) => open.push(stream),
                 Err(_) => break,
             }
+        }
+        if open.len() >= silent {
+            are_in.send_replace(true);
         }
         tokio::time::sleep(AGAIN_AFTER).await;
     }

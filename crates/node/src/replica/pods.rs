@@ -55,10 +55,15 @@ struct Outside {
 }
 
 impl Replica {
-    /// Whether this replica can be in a pod: one of the catalog or of GLOBAL tables cannot, since
-    /// their clocks are not the node's.
+    /// Whether a pod can have this group: not the catalog's or one of GLOBAL tables, whose clocks
+    /// are not the node's.
+    pub(crate) fn may_have_pod(&self) -> bool {
+        self.id != meridian_base::GroupId::CATALOG && !self.is_global
+    }
+
+    /// The pod that this replica is in.
     pub(crate) fn pod(&self) -> Option<&Arc<Pod>> {
-        self.common.pod.get().filter(|_| self.id != meridian_base::GroupId::CATALOG && !self.is_global)
+        self.common.pod.get().filter(|_| self.may_have_pod())
     }
 
     /// The slots that a step needs; `None` where there is no pod.

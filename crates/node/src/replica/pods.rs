@@ -7,7 +7,7 @@ use crate::replica::pod::leader::{Leader, Silent};
 use crate::replica::pod::member::Member;
 use crate::replica::pod::slots::SlotSet;
 use crate::replica::pod::{Outlet, Pod, SIZES, clock_of};
-use crate::replica::term::Term;
+use crate::replica::term::{Ended, Term};
 use crate::replica::term_rounds::TermRounds;
 use crate::replica::{Core, Replica};
 use meridian_base::{Error, Result, Timestamp};
@@ -183,9 +183,12 @@ impl Replica {
                     return;
                 }
                 if !leading.engine.is_preparing() {
-                    match self.lead_segment(state, leading, segment) {
+                    match self.lead_segment(state, leading, segment.clone()) {
                         Ok(()) => tracing::info!("{}: a pod begins with term {term}: {}", self.id, pod.name),
-                        Err(e) => tracing::warn!("{}: there is no pod in term {term}: {e}", self.id),
+                        Err(e) => {
+                            segment.end();
+                            tracing::warn!("{}: there is no pod in term {term}: {e}", self.id);
+                        }
                     }
                     return;
                 }
@@ -195,6 +198,7 @@ impl Replica {
     }
 
     fn lead_segment(&self, state: &GroupState, term: &mut Term, segment: Segment<SharedMemory>) -> Result<()> {
+        let leader = Leader::new(segment.clone(), self.node, state)?;
         let clock = clock_of(&segment, self.clock.max_offset());
         clock.advance_to(self.clock.now(self.physical()));
         segment.raise_given(state.applied().index);
@@ -203,8 +207,8 @@ impl Replica {
         self.fast.unsettle();
         term.engine.lead_pod(state, &clock);
         term.clock = clock;
-        *self.pod_segment.lock() = Some(segment.clone());
-        term.outlet = Outlet::Led(Box::new(Leader::new(segment, self.node, state)?));
+        *self.pod_segment.lock() = Some(segment);
+        term.outlet = Outlet::Led(Box::new(leader));
         Ok(())
     }
 
@@ -220,11 +224,11 @@ impl Replica {
         }
     }
 
-    fn tend(&self, core: &mut Core) -> std::result::Result<Vec<Silent>, Damaged> {
+    fn tend(&self, core: &mut Core) -> std::result::Result<Vec<Silent>, Ended> {
         let Core { state, term: Some(term), .. } = &mut *core else { return Ok(Vec::new()) };
         let Term { outlet: Outlet::Led(leader), engine, payloads, .. } = term else { return Ok(Vec::new()) };
         if leader.member.segment.is_over() && !leader.is_closing {
-            return Err(Damaged("the generation is over".into()));
+            return Err(Ended::because("the generation is over"));
         }
         let given = leader.member.given;
         if !leader.has_taken() {
@@ -359,19 +363,19 @@ impl Replica {
         }
     }
 
-    fn try_tick_host(&self, core: &mut Core) -> std::result::Result<(), Damaged> {
+    fn try_tick_host(&self, core: &mut Core) -> std::result::Result<(), Ended> {
         let Core { state, term: Some(term), .. } = &mut *core else { return Ok(()) };
         let (physical, now) = (self.physical(), self.common.runtime.monotonic_micros());
         let is_idle = term.pending.is_empty();
         let Term { outlet: Outlet::Ring(host), engine, clock, .. } = term else { return Ok(()) };
         if host.line.segment.is_over() || host.line.phase()? != Phase::Live {
-            return Err(Damaged("the generation is over, or this host is not in it any more".into()));
+            return Err(Ended::because("the generation is over, or this host is not in it any more"));
         }
         let given = host.member.given;
         host.tick(state, engine, clock, (physical, now), is_idle)?;
         self.common.metrics.add_many(Counter::PodSlotsGiven, host.member.given - given);
         if !host.line.lease.may_serve(now) {
-            return Err(Damaged("its lease has run out".into()));
+            return Err(Ended::because("its lease in the pod has run out"));
         }
         self.pump(core);
         Ok(())

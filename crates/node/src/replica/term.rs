@@ -70,6 +70,11 @@ pub(crate) struct Term {
 #[derive(Debug)]
 pub(crate) struct Ended(String);
 
+impl Ended {
+    pub fn because(why: impl Into<String>) -> Ended {
+        Ended(why.into())
+    }
+}
 impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -246,7 +251,7 @@ impl Term {
         }
         if self.outlet.member().is_some_and(Member::is_lost) {
             // So may be what was drawn from its clock, and what was taken.
-            return Err(Ended("the memory of the pod is gone".into()));
+            return Err(Ended::because("the memory of the pod is gone"));
         }
         if let Outlet::Ring(host) = &mut self.outlet {
             assert!(self.records.is_empty(), "a host logs nothing but what it certifies");

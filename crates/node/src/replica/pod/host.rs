@@ -35,7 +35,15 @@ impl Line {
                 segment.change_phase(host, state, Phase::Fenced);
             }
         }
-        let Some(host) = segment.join(node)? else { return Ok(None) };
+        // The first line is L's, who takes it when it can.
+        let mut line = None;
+        for host in 1..segment.hosts() {
+            if segment.join_as(host, node)? {
+                line = Some(host);
+                break;
+            }
+        }
+        let Some(host) = line else { return Ok(None) };
         let lease = HostLease::new(host, random as u32, PlantedBugs::NONE);
         Ok(Some(Line { segment: segment.clone(), host, lease, heartbeat: random >> 32, asked: Instant::now() }))
     }

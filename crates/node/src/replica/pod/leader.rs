@@ -196,7 +196,10 @@ impl Leader {
                 Phase::Leaving | Phase::Fenced if self.rings.seal(&segment, host)? => {
                     watched.last_payload = Some(sent + u64::from(!self.taken.is_empty()));
                 }
-                Phase::Sealed if watched.last_payload.is_some_and(|last| applied >= last) => {
+                // What was given to it, its last owner had applied, perhaps before L.
+                Phase::Sealed
+                    if watched.last_payload.is_some_and(|last| applied >= last) && segment.given() <= state.applied().index =>
+                {
                     let taken = self.member.take(|of, _| of == host)?;
                     engine.gained(state);
                     self.rings.release(&segment, host)?;

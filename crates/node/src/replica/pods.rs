@@ -226,7 +226,7 @@ impl Replica {
 
     fn tend(&self, core: &mut Core) -> std::result::Result<Vec<Silent>, Ended> {
         let Core { state, term: Some(term), .. } = &mut *core else { return Ok(Vec::new()) };
-        let Term { outlet: Outlet::Led(leader), engine, payloads, .. } = term else { return Ok(Vec::new()) };
+        let Term { outlet: Outlet::Led(leader), engine, queues, clock, payloads, .. } = term else { return Ok(Vec::new()) };
         if leader.member.segment.is_over() && !leader.is_closing {
             return Err(Ended::because("the generation is over"));
         }
@@ -234,7 +234,8 @@ impl Replica {
         if !leader.has_taken() {
             leader.take()?;
         }
-        let silent = leader.tend(state, engine, || self.lease_left(), *payloads)?;
+        let locks = (&*queues, clock.now(self.physical()));
+        let silent = leader.tend(state, engine, locks, || self.lease_left(), *payloads)?;
         self.common.metrics.add_many(Counter::PodSlotsGiven, leader.member.given - given);
         self.pump(core);
         Ok(silent)
@@ -367,12 +368,12 @@ impl Replica {
         let Core { state, term: Some(term), .. } = &mut *core else { return Ok(()) };
         let (physical, now) = (self.physical(), self.common.runtime.monotonic_micros());
         let is_idle = term.pending.is_empty();
-        let Term { outlet: Outlet::Ring(host), engine, clock, .. } = term else { return Ok(()) };
+        let Term { outlet: Outlet::Ring(host), engine, queues, clock, .. } = term else { return Ok(()) };
         if host.line.segment.is_over() || host.line.phase()? != Phase::Live {
             return Err(Ended::because("the generation is over, or this host is not in it any more"));
         }
         let given = host.member.given;
-        host.tick(state, engine, clock, (physical, now), is_idle)?;
+        host.tick(state, engine, queues, clock, (physical, now), is_idle)?;
         self.common.metrics.add_many(Counter::PodSlotsGiven, host.member.given - given);
         if !host.line.lease.may_serve(now) {
             return Err(Ended::because("its lease in the pod has run out"));

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use meridian_base::record::{Committed, Payload, Record};
 use meridian_base::{Clock, NodeId, Timestamp};
 use meridian_pod::{Damaged, Entry, HostLease, Logged, NoRoom, Phase, Place, PlantedBugs, RingWriter, Segment, SharedMemory};
-use meridian_region::{Engine, GroupState};
+use meridian_region::{Engine, GroupState, Queues};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -137,6 +137,7 @@ impl Host {
         &mut self,
         state: &GroupState,
         engine: &mut Engine,
+        queues: &Queues,
         clock: &Clock,
         (physical, now): (u64, u64),
         is_idle: bool,
@@ -155,7 +156,7 @@ impl Host {
                 self.promised = Instant::now();
             }
         }
-        self.member.exchange(state, engine, |_| false)
+        self.member.exchange(state, engine, (queues, clock.now(physical)), |_| false)
     }
 
     fn say(&mut self, entry: &Entry) -> Result<bool, Damaged> {

@@ -16,7 +16,7 @@ use crate::replica::pod::slots::SlotSet;
 use meridian_base::record::{Committed, Payload, Record};
 use meridian_base::{Error, NodeId, Result, Timestamp, TxnId};
 use meridian_pod::{Damaged, Entry, Hold, HostState, Phase, Rings, Segment, SharedMemory};
-use meridian_region::{Engine, GroupState};
+use meridian_region::{Engine, GroupState, Queues};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -157,6 +157,7 @@ impl Leader {
         &mut self,
         state: &GroupState,
         engine: &mut Engine,
+        locks: (&Queues, Timestamp),
         left: impl Fn() -> u32,
         (sent, applied): (u64, u64),
     ) -> Result<Vec<Silent>, Damaged> {
@@ -214,7 +215,7 @@ impl Leader {
         }
         self.take_stray(state, engine)?;
         let Leader { member, reserved, .. } = self;
-        member.exchange(state, engine, |slot| reserved.values().any(|slots| slots.contains(slot)))?;
+        member.exchange(state, engine, locks, |slot| reserved.values().any(|slots| slots.contains(slot)))?;
         Ok(silent)
     }
 

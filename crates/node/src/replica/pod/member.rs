@@ -13,13 +13,17 @@
 //! The word in shared memory says who owns a slot. Only its owner gives it away, so what is here is
 //! true for as long as the host lives, and a host looks at its own table alone when it certifies.
 //!
+//! A row lock keeps its slot: until the transaction ends that held it, or waited for it, when the
+//! other host asked, and for at most [`LOCKED_MAX`]. Locks are advice, so nothing depends on it but
+//! how many transactions fail.
+//!
 //! A step that needs several slots keeps the first ones, in the order of their numbers, until it has
 //! all: whoever waits waits for a slot above all that it keeps, so nobody waits in a circle.
 
-use crate::replica::pod::slots::SlotSet;
+use crate::replica::pod::slots::{SlotSet, of_key};
 use meridian_base::Timestamp;
 use meridian_pod::{Damaged, Hold, SLOTS, Segment, SharedMemory, Slot};
-use meridian_region::{Engine, GroupState};
+use meridian_region::{Engine, GroupState, Queues};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -29,12 +33,19 @@ use tokio::time::Instant;
 const HOLD_MIN: Duration = Duration::from_millis(5);
 /// A step that waits for others keeps what it has for at most this long.
 const KEEP_MAX: Duration = Duration::from_millis(500);
+/// A slot with row locks that is wanted elsewhere stays for at most this long. Who wants it waits
+/// longer than that.
+const LOCKED_MAX: Duration = Duration::from_secs(1);
+/// Of more locks than this nobody asks where they are.
+const LOCKS_SEEN_MAX: usize = 4_096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Foreign,
     Mine {
         since: Instant,
+        /// When it was seen that another host wants it, by this process and by the pod's clock.
+        wanted: Option<(Instant, Timestamp)>,
     },
     /// What was certified at or below this is not applied yet.
     Leaving {
@@ -65,6 +76,10 @@ impl Member {
     pub fn new(segment: Segment<SharedMemory>, host: u8) -> Member {
         let places = vec![Place::Foreign; SLOTS.into()];
         Member { segment, host, places, waiting: BTreeMap::new(), next: 0, given: 0 }
+    }
+
+    fn begin(&mut self, slot: Slot) {
+        *self.place(slot) = Place::Mine { since: Instant::now(), wanted: None };
     }
 
     fn place(&mut self, slot: Slot) -> &mut Place {
@@ -116,7 +131,7 @@ impl Member {
         for slot in Slot::all().filter(|slot| !self.has(*slot)).collect::<Vec<_>>() {
             let holder = self.segment.holder(slot)?;
             if of(holder.host, holder.hold) && self.segment.change_holder(slot, holder, Hold::Owned, self.host) {
-                *self.place(slot) = Place::Mine { since: Instant::now() };
+                self.begin(slot);
                 taken += 1;
             }
         }
@@ -124,13 +139,16 @@ impl Member {
     }
 
     /// Looks at the words of all slots: takes what has come, asks for what is missing, gives away
-    /// what others want. `is_reserved`: a transaction over several groups holds something there.
+    /// what others want. `now` is the pod's time. `is_reserved`: a transaction over several groups
+    /// holds something there.
     pub fn exchange(
         &mut self,
         state: &GroupState,
         engine: &mut Engine,
+        (queues, now): (&Queues, Timestamp),
         is_reserved: impl Fn(Slot) -> bool,
     ) -> Result<(), Damaged> {
+        let mut locks = None;
         let kept = self.kept();
         let mut wanted = SlotSet::NONE;
         self.waiting.values().for_each(|waiting| waiting.needs.iter().for_each(|slot| wanted.insert(slot)));
@@ -142,7 +160,7 @@ impl Member {
                 Place::Foreign if holder.host == me && holder.hold == Hold::Leaving => {
                     // The word first: what its last owner had applied was stored before that.
                     if self.segment.given() <= applied && self.segment.change_holder(slot, holder, Hold::Owned, me) {
-                        *self.place(slot) = Place::Mine { since: Instant::now() };
+                        self.begin(slot);
                         has_gained = true;
                     }
                 }
@@ -150,15 +168,21 @@ impl Member {
                     self.segment.want_slot(slot, holder, me);
                 }
                 Place::Foreign => {}
-                Place::Mine { since } => {
-                    let is_wanted = holder.wanted.is_some_and(|host| host != me);
-                    if is_wanted && since.elapsed() >= HOLD_MIN && !kept.contains(slot) && !is_reserved(slot) {
+                Place::Mine { since, wanted } => {
+                    if holder.wanted.is_none_or(|host| host == me) {
+                        continue;
+                    }
+                    let (noticed, at) = wanted.unwrap_or((Instant::now(), now));
+                    *self.place(slot) = Place::Mine { since, wanted: Some((noticed, at)) };
+                    let is_locked = noticed.elapsed() < LOCKED_MAX
+                        && locks.get_or_insert_with(|| locks_of(queues)).get(&slot).is_some_and(|began| *began <= at);
+                    if since.elapsed() >= HOLD_MIN && !is_locked && !kept.contains(slot) && !is_reserved(slot) {
                         *self.place(slot) = Place::Leaving { through: engine.last_in_flight().unwrap_or_default() };
                     }
                 }
                 Place::Leaving { through } => {
                     let Some(to) = holder.wanted else {
-                        *self.place(slot) = Place::Mine { since: Instant::now() };
+                        self.begin(slot);
                         continue;
                     };
                     if engine.is_applied_through(through) && !is_reserved(slot) {
@@ -176,4 +200,19 @@ impl Member {
         }
         Ok(())
     }
+}
+
+/// Where row locks are, and when the first transaction began that has one there.
+fn locks_of(queues: &Queues) -> BTreeMap<Slot, Timestamp> {
+    let mut first = BTreeMap::new();
+    if queues.held_len() > LOCKS_SEEN_MAX {
+        return first;
+    }
+    for (key, began) in queues.held() {
+        if let Some(slot) = of_key(key) {
+            let earliest: &mut Timestamp = first.entry(slot).or_insert(began);
+            *earliest = began.min(*earliest);
+        }
+    }
+    first
 }

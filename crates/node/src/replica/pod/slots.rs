@@ -56,8 +56,8 @@ impl SlotSet {
     }
 
     fn add_key(&mut self, key: &Key) {
-        if !escrow::is_key(key.as_bytes()) {
-            self.insert(slot_of(key.as_bytes()));
+        if let Some(slot) = of_key(key) {
+            self.insert(slot);
         }
     }
 
@@ -81,6 +81,11 @@ impl SlotSet {
         prepared.writes.iter().for_each(|write| slots.add_key(&write.key));
         slots
     }
+}
+
+/// The slot of a key, unless it is an escrow share's.
+pub(crate) fn of_key(key: &Key) -> Option<Slot> {
+    (!escrow::is_key(key.as_bytes())).then(|| slot_of(key.as_bytes()))
 }
 
 fn slot_of(key: &[u8]) -> Slot {

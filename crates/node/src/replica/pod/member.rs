@@ -216,3 +216,126 @@ fn locks_of(queues: &Queues) -> BTreeMap<Slot, Timestamp> {
     }
     first
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replica::pod::{SIZES, clock_of};
+    use meridian_base::record::Payload;
+    use meridian_base::{Clock, GroupId, Key, LogPosition, NodeId, SessionId};
+    use meridian_pod::{Door, FileDoor, Layout, Purpose};
+    use meridian_region::{IfBusy, Mode, Owner, PlantedBugs};
+    use std::sync::Arc;
+
+    const SLOT: Slot = Slot(5);
+
+    /// A host as far as slots need one.
+    struct Host {
+        member: Member,
+        state: GroupState,
+        engine: Engine,
+        queues: Queues,
+        clock: Arc<Clock>,
+    }
+
+    impl Host {
+        fn new(segment: &Segment<SharedMemory>, number: u8) -> Host {
+            let (state, clock) = (GroupState::default(), clock_of(segment, Duration::ZERO));
+            let mut engine = Engine::start(NodeId(number.into()), GroupId(7), &state, PlantedBugs::NONE);
+            engine.lead_pod(&state, &clock);
+            Host { member: Member::new(segment.clone(), number), state, engine, queues: Queues::default(), clock }
+        }
+
+        fn exchange(&mut self) {
+            let Host { member, state, engine, queues, clock } = self;
+            member.exchange(state, engine, (queues, clock.now(0)), |_| false).expect("memory is whole");
+        }
+
+        fn apply(&mut self, index: u64) {
+            assert!(self.state.apply(LogPosition { index, term: 1 }, &Payload::default()));
+        }
+    }
+
+    /// The first of two hosts has all slots.
+    fn hosts(folder: &tempfile::TempDir) -> [Host; 2] {
+        let layout = Layout::new(SIZES).expect("sizes that fit");
+        let memory = FileDoor::new(folder.path().join("pod")).create(".g7.1", layout.len()).expect("room");
+        let purpose = Purpose { generation: 1, group: GroupId(7), term: 1 };
+        let segment = Segment::create(memory, SIZES, purpose).expect("a new segment");
+        let mut hosts = [Host::new(&segment, 0), Host::new(&segment, 1)];
+        hosts[0].member.take(|_, hold| hold == Hold::Free).expect("memory is whole");
+        assert_eq!(hosts[0].member.len(), SLOTS.into());
+        hosts
+    }
+
+    fn only(slot: Slot) -> SlotSet {
+        let mut slots = SlotSet::NONE;
+        slots.insert(slot);
+        slots
+    }
+
+    /// A key in the slot.
+    fn key_in(slot: Slot) -> Key {
+        let keys = (0_u32..).map(|n| Key::new(&[[0, 0, 0, 9], n.to_be_bytes()].concat()));
+        keys.into_iter().find(|key| of_key(key) == Some(slot)).expect("every slot has keys")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slot_goes_to_who_asks_and_has_applied_as_much() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [mut first, mut second] = hosts(&folder);
+        first.apply(3);
+        second.member.wait(only(SLOT));
+        second.exchange();
+        first.exchange();
+        assert!(first.member.has(SLOT), "a slot stays for a while");
+        tokio::time::advance(HOLD_MIN).await;
+        first.exchange();
+        first.exchange();
+        assert_eq!((first.member.has(SLOT), first.member.len()), (false, usize::from(SLOTS) - 1));
+        second.exchange();
+        assert!(!second.member.has(SLOT), "what its last owner had applied is not applied here");
+        second.apply(3);
+        second.exchange();
+        assert!(second.member.has(SLOT) && !first.member.has(SLOT));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_row_lock_keeps_its_slot_until_the_transaction_ends_or_for_a_second() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [mut first, mut second] = hosts(&folder);
+        let began = first.clock.tick(1);
+        let owner = Owner { gateway: NodeId(1), session: SessionId(1), began, since: began };
+        let [locked, free] = [SLOT, Slot(6)];
+        for slot in [locked, free] {
+            second.member.wait(only(slot));
+        }
+        let mut ended = Vec::new();
+        first.queues.acquire(owner, &key_in(locked), Mode::Exclusive, IfBusy::Refuse, &mut ended);
+        second.exchange();
+        let rounds = |host: &mut Host| (0..2).for_each(|_| host.exchange());
+        tokio::time::advance(HOLD_MIN).await;
+        rounds(&mut first);
+        assert!(first.member.has(locked) && !first.member.has(free));
+        first.queues.release_all(owner, &mut ended);
+        // Who comes later than the other host's wish does not keep it.
+        let began = first.clock.tick(1);
+        let late = Owner { began, since: began, ..owner };
+        first.queues.acquire(late, &key_in(locked), Mode::Exclusive, IfBusy::Refuse, &mut ended);
+        rounds(&mut first);
+        assert!(!first.member.has(locked));
+
+        second.exchange();
+        assert!(second.member.has(locked));
+        first.member.wait(only(locked));
+        let began = second.clock.tick(1);
+        second.queues.acquire(Owner { began, ..owner }, &key_in(locked), Mode::KeyKept, IfBusy::Refuse, &mut ended);
+        first.exchange();
+        tokio::time::advance(HOLD_MIN).await;
+        rounds(&mut second);
+        assert!(second.member.has(locked));
+        tokio::time::advance(LOCKED_MAX).await;
+        rounds(&mut second);
+        assert!(!second.member.has(locked), "a lock is advice, and may be held for long");
+    }
+}

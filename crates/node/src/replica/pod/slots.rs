@@ -1,9 +1,11 @@
 //! Slots of keys: what hosts of a pod hand to each other.
 //!
-//! A key's slot follows from the first bytes behind its index: nine, which are the whole first
-//! column if that is a number, and the beginning of a text. So the rows of a warehouse or tenant
-//! have one slot in all tables and indexes whose first column it is, and a range that fixes these
-//! bytes needs one slot. Any other range needs all.
+//! A key's slot follows from its first column, so the rows of a warehouse or tenant have one slot in
+//! all tables and indexes that begin with it. Keys do not say of which type their columns are, so
+//! the column's end is what it would be of an integer if it looks like one that is not very large,
+//! and otherwise where a text would end ([`column_len`]). Of anything else the first bytes count.
+//! A range needs one slot if all of its keys begin with one column whose end is known; any other
+//! range needs all.
 //!
 //! Keys of escrow shares have no slot: the log's leader serves them.
 
@@ -13,8 +15,8 @@ use meridian_pod::{SLOTS, Slot};
 
 /// Bytes of a key before the first column: its index's number.
 const INDEX: usize = 4;
-/// Bytes of the first column that count.
-const COLUMN: usize = 9;
+/// Bytes of a column that is a number; of one whose end is not known, at most as many count.
+const NUMBER: usize = 9;
 const WORDS: usize = SLOTS as usize / 64;
 /// A larger transaction is the leader's: a ring has room for several.
 pub(crate) const BYTES_MAX: usize = 1 << 20;
@@ -90,12 +92,29 @@ pub(crate) fn of_key(key: &Key) -> Option<Slot> {
 
 fn slot_of(key: &[u8]) -> Slot {
     let column = key.get(INDEX..).unwrap_or_default();
-    Slot::of(&column[..column.len().min(COLUMN)])
+    Slot::of(&column[..column_len(column).unwrap_or(column.len().min(NUMBER))])
+}
+
+/// How long the first of some encoded columns is ([`meridian_base::key::encode`]), if bytes tell.
+/// Whatever begins with a column of which this is known has it, too.
+fn column_len(columns: &[u8]) -> Option<usize> {
+    let (marker, value) = columns.split_first()?;
+    let (high, end) = match marker {
+        0x01 => (value.first()?, [0x00, 0x01]),
+        // A descending column: its bytes are inverted.
+        0xFE => (value.first()?, [0xFF, 0xFE]),
+        _ => return None,
+    };
+    match high {
+        0x7F | 0x80 => (columns.len() >= NUMBER).then_some(NUMBER),
+        _ => value.windows(2).position(|pair| pair == end).map(|at| 1 + at + 2),
+    }
 }
 
 /// The slot of all keys in a range, if they have the same.
 fn fixed(start: &Key, end: &Key) -> Option<Slot> {
-    let prefix = start.as_bytes().get(..INDEX + COLUMN)?;
+    let len = column_len(start.as_bytes().get(INDEX..)?)?;
+    let prefix = &start.as_bytes()[..INDEX + len];
     let is_fixed = Key::new(prefix).prefix_end().is_some_and(|behind| *end <= behind);
     is_fixed.then(|| slot_of(prefix))
 }
@@ -118,6 +137,7 @@ mod tests {
     use super::*;
     use meridian_base::KeyRange;
     use meridian_base::key::encode;
+    use proptest::prelude::*;
 
     fn key(index: u32, columns: &[i64]) -> Key {
         let mut bytes = Vec::new();
@@ -157,6 +177,40 @@ mod tests {
         }
         assert_eq!(of(Target::Range(wide[1].clone())), slot, "up to the next value, without it");
         assert_eq!(of(Target::Range(wide[2].clone())).len(), usize::from(SLOTS));
+    }
+
+    #[test]
+    fn texts_that_begin_alike_have_slots_of_their_own() {
+        let key = |text: String| {
+            let mut bytes = 7_u32.to_be_bytes().to_vec();
+            encode::bytes(&mut bytes, text.as_bytes());
+            bytes
+        };
+        let all = (0..100).map(|n| of(Target::Key(Key::new(&key(format!("customer-{n:04}"))))));
+        assert!(all.collect::<std::collections::BTreeSet<_>>().len() > 80);
+        let prefix = key("tenant-a".into());
+        let mut row = prefix.clone();
+        encode::i64(&mut row, 3);
+        assert_eq!(of(Target::Range(KeyRange::prefix(&prefix))), of(Target::Key(Key::new(&row))));
+    }
+
+    proptest! {
+        /// What a range needs contains what each of its keys needs.
+        #[test]
+        fn a_key_of_a_range_has_a_slot_of_the_range(
+            [mut a, mut b, key] in prop::array::uniform3(prop::collection::vec(prop::sample::select(vec![0, 1, 0x7F, 0x80, 0xFE, 0xFF]), 0..16)),
+            shared in 0_usize..16,
+        ) {
+            let shared = key.len().min(shared);
+            a.splice(..a.len().min(shared), key[..shared].iter().copied());
+            b.splice(..b.len().min(shared), key[..shared].iter().copied());
+            let [a, b, key] = [a, b, key].map(|columns| Key::new(&[&7_u32.to_be_bytes(), &columns[..]].concat()));
+            let range = KeyRange::new(a.clone().min(b.clone()), a.max(b));
+            if range.contains(key.as_bytes()) {
+                let needed = SlotSet::of_targets([&Target::Range(range)]);
+                prop_assert!(needed.contains(slot_of(key.as_bytes())));
+            }
+        }
     }
 
     #[test]

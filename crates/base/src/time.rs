@@ -192,20 +192,24 @@ mod tests {
         assert_eq!(clock.tick(2_000), Timestamp::from_micros(2_000));
     }
 
+    #[derive(Debug)]
+    struct Word(AtomicU64);
+
+    impl ClockWord for Word {
+        fn load(&self) -> u64 {
+            self.0.load(Ordering::SeqCst)
+        }
+        fn raise(&self, value: u64) {
+            self.0.fetch_max(value, Ordering::SeqCst);
+        }
+        fn compare_exchange(&self, expected: u64, new: u64) -> Result<(), u64> {
+            self.0.compare_exchange(expected, new, Ordering::SeqCst, Ordering::SeqCst).map(drop)
+        }
+    }
+
     #[test]
     fn clocks_over_one_word_issue_in_one_order() {
-        impl ClockWord for AtomicU64 {
-            fn load(&self) -> u64 {
-                self.load(Ordering::SeqCst)
-            }
-            fn raise(&self, value: u64) {
-                self.fetch_max(value, Ordering::SeqCst);
-            }
-            fn compare_exchange(&self, expected: u64, new: u64) -> Result<(), u64> {
-                self.compare_exchange(expected, new, Ordering::SeqCst, Ordering::SeqCst).map(drop)
-            }
-        }
-        let word = Arc::new(AtomicU64::new(0));
+        let word = Arc::new(Word(AtomicU64::new(0)));
         let [a, b] = [(); 2].map(|()| Clock::shared(word.clone(), Duration::ZERO));
         let first = a.tick(1_000);
         assert_eq!(b.tick(900), first.next());

@@ -14,8 +14,8 @@
 //! true for as long as the host lives, and a host looks at its own table alone when it certifies.
 //!
 //! A row lock keeps its slot: until the transaction ends that held it, or waited for it, when the
-//! other host asked, and for at most [`LOCKED_MAX`]. Locks are advice, so nothing depends on it but
-//! how many transactions fail.
+//! other host asked, and for at most [`LOCKED_MAX`], or [`LOCKED_BRIEFLY_MAX`]. Locks are advice, so
+//! nothing depends on it but how many transactions fail.
 //!
 //! A step that needs several slots keeps the first ones, in the order of their numbers, until it has
 //! all: whoever waits waits for a slot above all that it keeps, so nobody waits in a circle.
@@ -36,6 +36,9 @@ const KEEP_MAX: Duration = Duration::from_millis(500);
 /// A slot with row locks that is wanted elsewhere stays for at most this long. Who wants it waits
 /// longer than that.
 const LOCKED_MAX: Duration = Duration::from_secs(1);
+/// The same while steps here wait for slots of others: perhaps those are kept by locks of
+/// transactions that wait for this one.
+const LOCKED_BRIEFLY_MAX: Duration = Duration::from_millis(10);
 /// Of more locks than this nobody asks where they are.
 const LOCKS_SEEN_MAX: usize = 4_096;
 
@@ -149,6 +152,7 @@ impl Member {
         is_reserved: impl Fn(Slot) -> bool,
     ) -> Result<(), Damaged> {
         let mut locks = None;
+        let locked_max = if self.waiting.is_empty() { LOCKED_MAX } else { LOCKED_BRIEFLY_MAX };
         let kept = self.kept();
         let mut wanted = SlotSet::NONE;
         self.waiting.values().for_each(|waiting| waiting.needs.iter().for_each(|slot| wanted.insert(slot)));
@@ -174,7 +178,7 @@ impl Member {
                     }
                     let (noticed, at) = wanted.unwrap_or((Instant::now(), now));
                     *self.place(slot) = Place::Mine { since, wanted: Some((noticed, at)) };
-                    let is_locked = noticed.elapsed() < LOCKED_MAX
+                    let is_locked = noticed.elapsed() < locked_max
                         && locks.get_or_insert_with(|| locks_of(queues)).get(&slot).is_some_and(|began| *began <= at);
                     if since.elapsed() >= HOLD_MIN && !is_locked && !kept.contains(slot) && !is_reserved(slot) {
                         *self.place(slot) = Place::Leaving { through: engine.last_in_flight().unwrap_or_default() };
@@ -334,6 +338,13 @@ mod tests {
         tokio::time::advance(HOLD_MIN).await;
         rounds(&mut second);
         assert!(second.member.has(locked));
+        let number = second.member.wait(only(Slot(7)));
+        rounds(&mut second);
+        assert!(second.member.has(locked));
+        tokio::time::advance(LOCKED_BRIEFLY_MAX).await;
+        second.member.end_wait(number);
+        rounds(&mut second);
+        assert!(second.member.has(locked), "no step waits here");
         tokio::time::advance(LOCKED_MAX).await;
         rounds(&mut second);
         assert!(!second.member.has(locked), "a lock is advice, and may be held for long");

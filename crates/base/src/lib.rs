@@ -38,7 +38,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use id::{DescriptorId, GroupId, LogPosition, NodeId, SessionId, TxnId};
 pub use key::{Key, KeyRange, Target};
 pub use steady::SteadyClock;
-pub use time::{Clock, Timestamp};
+pub use time::{Clock, ClockWord, Timestamp};
 pub use txn::{
     Change, ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, GlobalReads, Mutation, ReadEntry, SchemaUse,
     SchemaVersion, Write,

@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -73,8 +74,26 @@ impl fmt::Debug for Timestamp {
 /// the time once per statement.
 #[derive(Debug)]
 pub struct Clock {
-    last: AtomicU64,
+    last: Last,
     max_offset: Duration,
+}
+
+/// Where a clock keeps the last timestamp that was issued or observed.
+#[derive(Debug)]
+enum Last {
+    Own(AtomicU64),
+    Shared(Arc<dyn ClockWord>),
+}
+
+/// A word that several clocks share, in memory that several processes have: all timestamps of these
+/// clocks are in one order. Operations are sequentially consistent.
+pub trait ClockWord: fmt::Debug + Send + Sync {
+    /// Reads it.
+    fn load(&self) -> u64;
+    /// Raises it to `value`, if it is below.
+    fn raise(&self, value: u64);
+    /// Writes it if it holds `expected`. The error is what it holds instead.
+    fn compare_exchange(&self, expected: u64, new: u64) -> Result<(), u64>;
 }
 
 /// A peer's clock is so far ahead that following it would drag this node's clock along
@@ -88,7 +107,24 @@ pub struct ClockTooFarAhead {
 impl Clock {
     /// A clock that refuses to follow peers more than `max_offset` ahead of the physical clock.
     pub fn new(max_offset: Duration) -> Clock {
-        Clock { last: AtomicU64::new(0), max_offset }
+        Clock { last: Last::Own(AtomicU64::new(0)), max_offset }
+    }
+
+    /// The same over a word that other clocks have, too.
+    pub fn shared(word: Arc<dyn ClockWord>, max_offset: Duration) -> Clock {
+        Clock { last: Last::Shared(word), max_offset }
+    }
+
+    /// Whether other clocks issue timestamps from the same word.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.last, Last::Shared(_))
+    }
+
+    fn last(&self) -> u64 {
+        match &self.last {
+            Last::Own(last) => last.load(Ordering::Acquire),
+            Last::Shared(word) => word.load(),
+        }
     }
 
     /// The bound on skew between clocks that this clock enforces.
@@ -99,11 +135,15 @@ impl Clock {
     /// A timestamp greater than every one this clock issued or observed.
     pub fn tick(&self, physical_micros: u64) -> Timestamp {
         let physical = Timestamp::from_micros(physical_micros).0;
-        let mut last = self.last.load(Ordering::Relaxed);
+        let mut last = self.last();
         loop {
             let next = physical.max(last + 1);
-            match self.last.compare_exchange_weak(last, next, Ordering::AcqRel, Ordering::Relaxed) {
-                Ok(_) => return Timestamp(next),
+            let issued = match &self.last {
+                Last::Own(own) => own.compare_exchange_weak(last, next, Ordering::AcqRel, Ordering::Relaxed).map(drop),
+                Last::Shared(word) => word.compare_exchange(last, next),
+            };
+            match issued {
+                Ok(()) => return Timestamp(next),
                 Err(seen) => last = seen,
             }
         }
@@ -112,13 +152,18 @@ impl Clock {
     /// The current time, without issuing it: the next [`Clock::tick`] is greater than every `tick`
     /// before, but may equal this.
     pub fn now(&self, physical_micros: u64) -> Timestamp {
-        Timestamp(Timestamp::from_micros(physical_micros).0.max(self.last.load(Ordering::Acquire)))
+        Timestamp(Timestamp::from_micros(physical_micros).0.max(self.last()))
     }
 
     /// Moves the clock to at least `t`, unconditionally: for timestamps this node itself recorded
     /// or decided.
     pub fn advance_to(&self, t: Timestamp) {
-        self.last.fetch_max(t.0, Ordering::AcqRel);
+        match &self.last {
+            Last::Own(last) => {
+                last.fetch_max(t.0, Ordering::AcqRel);
+            }
+            Last::Shared(word) => word.raise(t.0),
+        }
     }
 
     /// Follows a peer's clock, unless that is more than `max_offset` ahead of this node's physical
@@ -145,6 +190,32 @@ mod tests {
         let c = clock.tick(10);
         assert!(a < b && b < c);
         assert_eq!(clock.tick(2_000), Timestamp::from_micros(2_000));
+    }
+
+    #[derive(Debug)]
+    struct Word(AtomicU64);
+
+    impl ClockWord for Word {
+        fn load(&self) -> u64 {
+            self.0.load(Ordering::SeqCst)
+        }
+        fn raise(&self, value: u64) {
+            self.0.fetch_max(value, Ordering::SeqCst);
+        }
+        fn compare_exchange(&self, expected: u64, new: u64) -> Result<(), u64> {
+            self.0.compare_exchange(expected, new, Ordering::SeqCst, Ordering::SeqCst).map(drop)
+        }
+    }
+
+    #[test]
+    fn clocks_over_one_word_issue_in_one_order() {
+        let word = Arc::new(Word(AtomicU64::new(0)));
+        let [a, b] = [(); 2].map(|()| Clock::shared(word.clone(), Duration::ZERO));
+        let first = a.tick(1_000);
+        assert_eq!(b.tick(900), first.next());
+        a.advance_to(Timestamp::from_micros(2_000));
+        assert_eq!(b.now(900), Timestamp::from_micros(2_000));
+        assert!(b.is_shared() && !Clock::new(Duration::ZERO).is_shared());
     }
 
     #[test]

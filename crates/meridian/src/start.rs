@@ -4,7 +4,7 @@ use clap::Args as ClapArgs;
 use meridian_pki::join::Token;
 use meridian_server::node::{FOUNDING_PAUSE, Place, Security, base};
 use meridian_server::pgwire::ServerOptions;
-use meridian_server::{Memory, ProtocolThread, Server, ServerConfig, SessionThreads, certs_dir};
+use meridian_server::{Memory, PodPlace, ProtocolThread, Server, ServerConfig, SessionThreads, certs_dir};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -57,6 +57,14 @@ pub struct Args {
     /// tenth of a small disk.
     #[arg(long, value_name = "MIB")]
     keep_free: Option<u64>,
+    /// Makes this node a host of a pod: nodes of one zone that share memory and divide the keys of
+    /// a group among them. All of them run on one machine. Experimental.
+    #[arg(long, value_name = "NAME", requires = "pod_memory")]
+    pod: Option<String>,
+    /// Where the pod's memory is: files whose names begin with this path, the same for all of its
+    /// hosts, and best on a file system in memory.
+    #[arg(long, value_name = "FILE", requires = "pod")]
+    pod_memory: Option<PathBuf>,
     /// Most clients at once.
     #[arg(long, default_value_t = ServerOptions::default().max_connections, value_parser = at_least_one)]
     max_connections: usize,
@@ -107,6 +115,7 @@ pub async fn run(args: Args) -> base::Result<ExitCode> {
         join: args.join,
         founding_pause: FOUNDING_PAUSE,
         security,
+        pod: args.pod.zip(args.pod_memory).map(|(name, memory)| PodPlace { name, memory }),
         links: None,
         max_offset: base::limits::MAX_OFFSET_DEFAULT,
         gc_ttl: Duration::from_secs(args.gc_ttl),

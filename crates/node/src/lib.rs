@@ -44,6 +44,7 @@ mod upkeep;
 
 pub use gateway::{env, txn};
 pub use local::{metrics, room};
+pub use replica::pod::PodConfig;
 pub use replica::primary;
 pub use transport::{rpc, security, strangers, wire};
 
@@ -56,6 +57,7 @@ pub use membership::founding::FOUNDING_PAUSE;
 pub use membership::peers::DEAD_AFTER_DEFAULT;
 pub use meridian_base as base;
 pub use meridian_pki as pki;
+pub use meridian_pod as shared_memory;
 pub use node::{Node, NodeConfig, cannot_listen};
 pub use operator::{Way, accept_clock_at, create_token, init_at, rotate_at, stand_at, status_of, versions_of};
 pub use room::RoomOptions;

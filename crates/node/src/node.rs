@@ -36,6 +36,7 @@ use crate::membership::tokens;
 use crate::replica::common::Common;
 use crate::replica::groups::Groups;
 use crate::replica::outbox::Outbox;
+use crate::replica::pod::PodConfig;
 use crate::schema::coordinator::coordinate;
 use crate::transport::rpc::{Echoes, Handler, Links, Place, Rpc};
 use crate::transport::security::Protection;
@@ -104,6 +105,8 @@ pub struct NodeConfig {
     pub bugs: PlantedBugs,
     /// Rules of the commit over several groups left out; in the simulator.
     pub ballot_bugs: meridian_commit::PlantedBugs,
+    /// This node is a host of a pod.
+    pub pod: Option<PodConfig>,
 }
 
 impl NodeConfig {
@@ -134,6 +137,7 @@ impl NodeConfig {
             dead_after: DEAD_AFTER_DEFAULT,
             bugs: PlantedBugs::NONE,
             ballot_bugs: meridian_commit::PlantedBugs::NONE,
+            pod: None,
         }
     }
 }
@@ -157,7 +161,7 @@ impl Node {
         Box::pin(Node::open(runtime, config))
     }
 
-    async fn open(runtime: Arc<dyn Runtime>, config: NodeConfig) -> Result<Node> {
+    async fn open(runtime: Arc<dyn Runtime>, mut config: NodeConfig) -> Result<Node> {
         config.timing.check()?;
         let known = identity::load(&runtime)?;
         runtime.steady_clock().follow_steps_of(config.max_offset);
@@ -195,6 +199,8 @@ impl Node {
             timing: config.timing,
             bugs: config.bugs,
             ballot_bugs: config.ballot_bugs,
+            pod: Default::default(),
+            pod_config: parking_lot::Mutex::new(config.pod.take()),
         };
         let peers = Peers::new(common.life.clone(), rpc.clone(), config.place.clone(), addr.clone(), config.dead_after);
         let groups = Groups::new(Arc::new(common), rpc.clone(), catalog.clone(), config.place.region.clone());

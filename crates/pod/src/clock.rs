@@ -10,7 +10,8 @@
 use crate::layout::header;
 use crate::memory::Memory;
 use crate::segment::Segment;
-use meridian_base::Timestamp;
+use meridian_base::{ClockWord, Timestamp};
+use std::fmt;
 
 /// A timestamp being drawn. See [`Draw::step`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -74,6 +75,27 @@ impl<M: Memory> Segment<M> {
     /// Moves the clock to at least `t`. One step.
     pub fn advance_to(&self, t: Timestamp) {
         self.memory().fetch_max(header::CLOCK, t.0);
+    }
+}
+
+/// The word as [`meridian_base::Clock`] takes it.
+pub struct SegmentClock<M>(pub Segment<M>);
+
+impl<M> fmt::Debug for SegmentClock<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SegmentClock")
+    }
+}
+
+impl<M: Memory + Send + Sync> ClockWord for SegmentClock<M> {
+    fn load(&self) -> u64 {
+        self.0.memory().load(header::CLOCK)
+    }
+    fn raise(&self, value: u64) {
+        self.0.memory().fetch_max(header::CLOCK, value);
+    }
+    fn compare_exchange(&self, expected: u64, new: u64) -> Result<(), u64> {
+        self.0.memory().compare_exchange(header::CLOCK, expected, new)
     }
 }
 

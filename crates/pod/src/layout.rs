@@ -216,6 +216,8 @@ pub(crate) mod header {
     pub const FEED_TAIL: u64 = 9 * LINE;
     /// The epoch of reclamation.
     pub const EPOCH: u64 = 10 * LINE;
+    /// The largest position of the log that a slot's last owner had applied when it gave it away.
+    pub const GIVEN: u64 = 11 * LINE;
     /// The list of tuples: its first node, by level.
     pub const INDEX: u64 = 12 * LINE;
 }

@@ -9,7 +9,7 @@
 //! owner has applied as much (row 61), the word names the new owner.
 
 use crate::error::Damaged;
-use crate::layout::SLOTS;
+use crate::layout::{SLOTS, header};
 use crate::memory::Memory;
 use crate::segment::Segment;
 
@@ -45,13 +45,16 @@ pub struct Holder {
     pub hold: Hold,
     /// Meaningless if the slot is free.
     pub host: u8,
+    /// The host that asks for it, if one does.
+    pub wanted: Option<u8>,
     /// How often the word has changed.
     pub version: u32,
 }
 
 impl Holder {
     fn word(self) -> u64 {
-        self.hold as u64 | u64::from(self.host) << 8 | u64::from(self.version) << 32
+        let wanted = self.wanted.map_or(0, |host| u64::from(host) + 1);
+        self.hold as u64 | u64::from(self.host) << 8 | wanted << 16 | u64::from(self.version) << 32
     }
     fn from_word(word: u64) -> Result<Holder, Damaged> {
         let hold = match word as u8 {
@@ -60,11 +63,11 @@ impl Holder {
             2 => Hold::Leaving,
             other => return Err(Damaged(format!("a slot with state {other}"))),
         };
-        Ok(Holder { hold, host: (word >> 8) as u8, version: (word >> 32) as u32 })
+        Ok(Holder { hold, host: (word >> 8) as u8, wanted: ((word >> 16) as u8).checked_sub(1), version: (word >> 32) as u32 })
     }
-    /// What follows it in the word.
+    /// What follows it in the word; who asked for it has to ask the new owner.
     pub fn next(self, hold: Hold, host: u8) -> Holder {
-        Holder { hold, host, version: self.version.wrapping_add(1) }
+        Holder { hold, host, wanted: None, version: self.version.wrapping_add(1) }
     }
 }
 
@@ -80,6 +83,23 @@ impl<M: Memory> Segment<M> {
             true => Ok(holder),
             false => Err(Damaged(format!("slot {} belongs to host {}", slot.0, holder.host))),
         }
+    }
+
+    /// Asks the owner for a slot, if nobody has changed the word since `from` was read (one step).
+    /// Another host that asks later is not heard before the slot has changed hands.
+    pub fn want_slot(&self, slot: Slot, from: Holder, host: u8) -> bool {
+        let next = Holder { wanted: Some(host), version: from.version.wrapping_add(1), ..from };
+        self.memory().compare_exchange(self.layout().slot(slot.0), from.word(), next.word()).is_ok()
+    }
+
+    /// Who gives slots away has applied the log up to this position (one step): it comes before the
+    /// change of their words. Their new owner applies as much before it serves them.
+    pub fn raise_given(&self, index: u64) {
+        self.memory().fetch_max(header::GIVEN, index);
+    }
+    /// See [`Segment::raise_given`] (one step).
+    pub fn given(&self) -> u64 {
+        self.memory().load(header::GIVEN)
     }
 
     /// Changes who has a slot, if nobody has changed it since `from` was read (one step).
@@ -114,6 +134,22 @@ mod tests {
         assert!(!segment.change_holder(slot, free, Hold::Owned, 0), "it has changed since");
         let held = segment.holder(slot).unwrap();
         assert_eq!((held.hold, held.host, held.version), (Hold::Owned, 1, 1));
+    }
+
+    #[test]
+    fn a_wish_is_heard_once_and_ends_with_the_change() {
+        let segment = heap();
+        let slot = Slot(9);
+        let free = segment.holder(slot).unwrap();
+        assert!(segment.change_holder(slot, free, Hold::Owned, 0));
+        let held = segment.holder(slot).unwrap();
+        assert!(segment.want_slot(slot, held, 1));
+        assert!(!segment.want_slot(slot, held, 0), "the word has changed");
+        let wanted = segment.holder(slot).unwrap();
+        assert_eq!((wanted.hold, wanted.host, wanted.wanted), (Hold::Owned, 0, Some(1)));
+        segment.raise_given(7);
+        assert!(segment.change_holder(slot, wanted, Hold::Owned, 1));
+        assert_eq!((segment.holder(slot).unwrap().wanted, segment.given()), (None, 7));
     }
 
     #[test]

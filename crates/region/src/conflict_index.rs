@@ -36,7 +36,7 @@ use std::collections::HashMap;
 pub struct ConflictIndex {
     young: Generation,
     old: Generation,
-    /// Invariant: at or below `applied_through`.
+    /// Invariant: at or below `applied_through`, where no other engine writes ([`Self::raise_low_water`]).
     low_water: Timestamp,
     /// Versions at or below it are committed, those above it in flight.
     applied_through: Timestamp,
@@ -148,6 +148,11 @@ impl ConflictIndex {
     /// Below this, ask the store as well.
     pub fn low_water(&self) -> Timestamp {
         self.low_water
+    }
+    /// Below this, too, the store has to be asked from now on: others have written there. Writes
+    /// that are known stay known.
+    pub fn raise_low_water(&mut self, through: Timestamp) {
+        self.low_water = self.low_water.max(through);
     }
     /// How many writes it knows.
     pub fn len(&self) -> usize {

@@ -42,6 +42,10 @@ impl Decided {
     pub fn low_water(&self) -> Timestamp {
         self.low_water
     }
+    /// Below this, too, the store has to be asked from now on.
+    pub fn raise_low_water(&mut self, through: Timestamp) {
+        self.low_water = self.low_water.max(through);
+    }
     /// How many versions are here.
     pub fn len(&self) -> usize {
         self.len

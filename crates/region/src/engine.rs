@@ -30,10 +30,12 @@
 //! in [`Reservations`] while it is prepared, and in [`Decided`] afterwards; every test here asks
 //! all three.
 
+mod pod;
 mod reads;
 mod rounds;
 mod schema;
 mod several;
+mod tickets;
 
 pub use rounds::{Outlook, SiteStep};
 pub use several::{Deciding, Preparation, Refused, Round, Turn};
@@ -192,6 +194,8 @@ pub struct Engine {
     /// The last grant handed to the log and not applied yet.
     grant_asked: Option<SchemaGrant>,
     phase: Phase,
+    /// `None`: the group's only engine.
+    pod: Option<pod::Pod>,
     waits: Waits,
 }
 
@@ -234,6 +238,7 @@ impl Engine {
             lease_asked: false,
             grant_asked: None,
             phase: Phase::Serving,
+            pod: None,
             waits: Waits::default(),
         }
     }
@@ -534,7 +539,7 @@ impl Engine {
         if clock.now(physical_micros) < above {
             return Err(Undrawn::Wait(self.waits.issue(WaitFor::Clock(above))));
         }
-        clock.advance_to(self.floor.max(above));
+        clock.advance_to(self.floor.max(above).max(self.newest_of_others(state)));
         let at = clock.tick(physical_micros);
         if at > self.ceiling {
             return Err(Undrawn::NotReady(NotReady::NeedLease(self.waits.issue(WaitFor::Lease))));
@@ -663,12 +668,19 @@ impl Engine {
             match record {
                 Record::Batch(txns) => {
                     for txn in txns {
+                        if !self.certified_here(txn) {
+                            continue;
+                        }
                         assert!(txn.at <= state.newest(), "applied to the state first");
                         self.release(txn.id, txn.at);
                         self.index.applied(txn.at);
                         self.shares.applied(txn);
                         self.waits.wake(WaitFor::Applied(txn.at), woken);
                     }
+                }
+                Record::Lease(lease) if self.is_host() => {
+                    self.ceiling = lease.ceiling;
+                    self.waits.wake(WaitFor::Lease, woken);
                 }
                 Record::Lease(lease) => {
                     assert_eq!(lease.primary, self.node, "a lease of another primary in this term");
@@ -684,6 +696,7 @@ impl Engine {
                     }
                     self.waits.wake(WaitFor::Grant, woken);
                 }
+                Record::Prepared(_) if self.is_host() => {}
                 Record::Prepared(prepared) => {
                     self.preparing.remove(&prepared.at);
                     assert!(self.held.contains(prepared.id), "{} was certified here, in this term", prepared.id);
@@ -697,6 +710,7 @@ impl Engine {
                 Record::Settled(_) => {}
             }
         }
+        self.raise_to_others(state);
     }
 
     /// The writes are visible, the reservations end.
@@ -744,10 +758,11 @@ impl Engine {
         for id in self.preparing.values() {
             assert!(self.held.contains(*id), "{id} is on its way into the log and holds nothing");
         }
-        for prepared in state.prepared() {
+        let of_log = || state.prepared().filter(|_| !self.is_host());
+        for prepared in of_log() {
             assert!(self.held.contains(prepared.id), "{} is prepared and holds nothing here", prepared.id);
         }
-        let logged = state.prepared().filter(|p| !self.preparing.contains_key(&p.at)).count();
+        let logged = of_log().filter(|p| !self.preparing.contains_key(&p.at)).count();
         assert_eq!(self.held.len(), logged + self.preparing.len(), "what is held is prepared, or about to be");
         assert!(self.early.iter().all(|id| self.held.contains(*id)), "who waited for nobody holds something");
         for id in &self.deciding {
@@ -834,7 +849,7 @@ impl Engine {
         }
         let closed = closed.max(state.closed());
         assert!(closed <= self.ceiling, "{closed} would be promised above the ceiling {}", self.ceiling);
-        self.floor = self.floor.max(closed);
+        self.raise_floor(closed, clock);
         closed
     }
 
@@ -867,26 +882,5 @@ impl Engine {
             self.phase = Phase::Ending;
         }
         Lease { primary: self.node, ceiling: self.floor.max(clock.now(physical_micros)) }
-    }
-}
-
-// --- waits
-
-impl Engine {
-    /// Wakes whoever waits for the clock.
-    pub fn tick(&mut self, clock: &Clock, physical_micros: u64, woken: &mut Vec<Ticket>) {
-        self.waits.wake_clock(clock.now(physical_micros), woken);
-    }
-    /// When [`Engine::tick`] has something to do: once the clock is above this.
-    pub fn next_tick(&self) -> Option<Timestamp> {
-        self.waits.next_clock()
-    }
-    /// What a ticket waits for.
-    pub fn waits_for(&self, ticket: Ticket) -> Option<WaitFor> {
-        self.waits.what(ticket)
-    }
-    /// Whoever waited gave up.
-    pub fn cancel(&mut self, ticket: Ticket) {
-        self.waits.cancel(ticket);
     }
 }

@@ -317,6 +317,11 @@ impl Queues {
         self.lines.get(key).is_some_and(|line| line.holders.iter().any(|(_, mode)| *mode >= Mode::KeyKept))
     }
 
+    /// What is held, and when the transaction that holds it began.
+    pub fn held(&self) -> impl Iterator<Item = (&Key, Timestamp)> {
+        self.owners.iter().flat_map(|(owner, state)| state.holds.iter().map(|key| (key, owner.began)))
+    }
+
     /// What holds between two calls.
     pub fn invariant_lines(&self) {
         let held: usize = self.lines.values().map(|line| line.holders.len()).sum();

@@ -8,7 +8,9 @@ use crate::pgwire::{LoginMode, PgServer, Security as Logins, ServerOptions, prep
 use crate::threads::{ProtocolThread, SessionThreads};
 use meridian_base::runtime::Listener;
 use meridian_base::{Error, NodeId, Result};
+use meridian_node::PodConfig;
 use meridian_node::security::LOCAL;
+use meridian_node::shared_memory::FileDoor;
 use meridian_node::{Attention, Backend, Links, Node, NodeConfig, Place, Security, Sessions, cannot_listen, session};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,6 +36,8 @@ pub struct ServerConfig {
     /// The certificates of this node; `None`: nobody is authenticated, and only this machine can
     /// connect (`--insecure`).
     pub security: Option<Security>,
+    /// The pod that this node is a host of.
+    pub pod: Option<PodPlace>,
     /// Delays injected between nodes, for demonstrations.
     pub links: Option<Links>,
     /// How far two nodes' clocks may be apart; the same on all nodes of a cluster.
@@ -50,6 +54,15 @@ pub struct ServerConfig {
     pub kept_free: Option<u64>,
     /// Sizes that a demonstration with many nodes in one process makes smaller.
     pub memory: Memory,
+}
+
+/// Which pod a node is a host of.
+#[derive(Clone, Debug)]
+pub struct PodPlace {
+    /// The pod's name, for people.
+    pub name: String,
+    /// Where its memory is: files whose names begin with this path.
+    pub memory: PathBuf,
 }
 
 /// How much memory and disk a node prepares to use.
@@ -110,6 +123,7 @@ impl Server {
         node_config.security = config.security;
         node_config.local = Some(local_addr(&config.data_dir));
         node_config.founding_pause = config.founding_pause;
+        node_config.pod = config.pod.map(|pod| PodConfig { name: pod.name, door: Arc::new(FileDoor::new(pod.memory)) });
         node_config.links = config.links;
         node_config.max_offset = config.max_offset;
         node_config.gc_ttl = config.gc_ttl;

@@ -20,7 +20,7 @@ pub mod open_files;
 pub mod pgwire;
 pub mod threads;
 
-pub use assembly::{Memory, Server, ServerConfig, certs_dir, local_addr, local_sql_addr_in, sql_addr_in};
+pub use assembly::{Memory, PodPlace, Server, ServerConfig, certs_dir, local_addr, local_sql_addr_in, sql_addr_in};
 pub use machine::MachineRuntime;
 pub use meridian_node as node;
 pub use threads::{ProtocolThread, SessionThreads, background_workers};

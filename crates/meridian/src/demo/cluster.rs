@@ -169,6 +169,7 @@ impl Cluster {
                 founding_pause: Duration::ZERO,
                 security,
                 links: Some(links.clone()),
+                pod: None,
                 max_offset: self.max_offset,
                 gc_ttl: GC_TTL_DEFAULT,
                 pg: ServerOptions::default(),

@@ -34,7 +34,7 @@ const GAP_MAX: Duration = Duration::from_secs(10);
 /// from a cluster that is silent.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 
-fn number_from_env(name: &str, default: u64) -> u64 {
+pub fn number_from_env(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")))
 }
 
@@ -94,7 +94,7 @@ impl Zones {
 }
 
 /// The longest time in `from..to` (microseconds) in which nothing was acknowledged.
-fn longest_gap(context: &Context, from: u64, to: u64) -> Duration {
+pub fn longest_gap(context: &Context, from: u64, to: u64) -> Duration {
     let records = context.history.records();
     let mut times: Vec<u64> = records
         .iter()
@@ -134,19 +134,20 @@ impl Pauses {
 }
 
 /// A workload and its clients.
-struct Load {
+pub struct Load {
     workload: Arc<dyn Workload>,
-    context: Context,
+    pub context: Context,
     workers: Vec<JoinHandle<()>>,
 }
 
 impl Load {
-    async fn start(workload: Arc<dyn Workload>, zones: &Zones, workers: u32, seed: u64) -> Load {
-        let connector = PgConnector::new(vec![(REGION.to_string(), zones.sql_addrs())], "root", true);
+    /// Loads its tables and begins, with clients at all of these nodes.
+    pub async fn start(workload: Arc<dyn Workload>, sql_addrs: Vec<String>, workers: u32, seed: u64) -> Load {
+        let connector = PgConnector::new(vec![(REGION.to_string(), sql_addrs)], "root", true);
         let mut context = Context::new(Arc::new(connector), Arc::new(WallTimer::start()), seed);
         // A client of a dead node is to notice and go to another one, not to wait.
         context.retry = RetryPolicy { statement_timeout: Duration::from_secs(5), ..RetryPolicy::default() };
-        workload.setup(&context, &|_| ()).await.expect("three nodes take tables and rows");
+        workload.setup(&context, &|_| ()).await.expect("the nodes take tables and rows");
         let work = |id| {
             let (workload, context) = (workload.clone(), context.clone());
             tokio::spawn(async move {
@@ -158,7 +159,7 @@ impl Load {
         Load { workload, context, workers }
     }
     /// Ends the workers and judges. The number of facts that were looked at.
-    async fn judge(self) -> u64 {
+    pub async fn judge(self) -> u64 {
         self.context.stop.stop();
         for worker in self.workers {
             worker.await.expect("a worker does not panic");
@@ -180,10 +181,10 @@ async fn kill_9_and_lost_disks_lose_nothing_and_two_of_three_zones_go_on() {
     let think_time = Duration::from_millis(2 + kills / 4);
     let bank = Arc::new(Bank::new(BankConfig { think_time, ..BankConfig::default() }));
     let inserts = Inserts::new(InsertsConfig { think_time: 2 * think_time, ..InsertsConfig::default() });
-    let bank_load = Load::start(bank.clone(), &zones, BANK_WORKERS, draw.below(1 << 30)).await;
-    let inserts_load = Load::start(Arc::new(inserts), &zones, INSERT_WORKERS, draw.below(1 << 30)).await;
+    let bank_load = Load::start(bank.clone(), zones.sql_addrs(), BANK_WORKERS, draw.below(1 << 30)).await;
+    let inserts_load = Load::start(Arc::new(inserts), zones.sql_addrs(), INSERT_WORKERS, draw.below(1 << 30)).await;
     let escrow = Escrow::new(EscrowConfig { think_time: 2 * think_time, ..EscrowConfig::default() });
-    let escrow_load = Load::start(Arc::new(escrow), &zones, ESCROW_WORKERS, draw.below(1 << 30)).await;
+    let escrow_load = Load::start(Arc::new(escrow), zones.sql_addrs(), ESCROW_WORKERS, draw.below(1 << 30)).await;
     let context = bank_load.context.clone();
     tokio::time::sleep(Duration::from_secs(1)).await;
 

@@ -20,6 +20,7 @@ mod identity;
 mod in_doubt;
 mod kills;
 mod planted;
+mod pods;
 mod process;
 mod refusals;
 mod results;

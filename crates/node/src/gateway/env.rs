@@ -371,6 +371,10 @@ impl Environment for Env {
             "txn.regions.messages".to_string(),
             self.0.shared.rpc.far_messages.load(std::sync::atomic::Ordering::Relaxed),
         ));
+        for (group, (slots, hosts)) in self.0.shared.groups.pods() {
+            rows.push((format!("pod.{group}.slots"), slots as u64));
+            rows.push((format!("pod.{group}.hosts"), hosts as u64));
+        }
         for (name, value) in ["prepared", "votes", "outcomes"].iter().zip(self.0.shared.groups.remembered()) {
             rows.push((format!("txn.remembered.{name}"), value as u64));
         }

@@ -38,11 +38,19 @@ pub enum Counter {
     EscrowRoundsAhead,
     /// Rounds that moved nothing.
     EscrowRoundsFruitless,
+    /// Steps at a host of a pod that waited for slots.
+    PodWaits,
+    /// Slots that this host gave to others.
+    PodSlotsGiven,
+    /// Transactions that this host committed through its ring.
+    PodCommits,
+    /// Hosts that have ended, and whose slots this one took as the leader.
+    PodTakeovers,
     /// Unreachable indexes removed from replicas of this node ([`crate::upkeep::sweep`]).
     IndexesSwept,
 }
 
-const COUNTERS: [(Counter, &str); 14] = [
+const COUNTERS: [(Counter, &str); 18] = [
     (Counter::ReadRounds, "txn.read_rounds"),
     (Counter::ReadRoundsFailed, "txn.read_rounds.failed"),
     (Counter::ReservingReads, "txn.reserving_reads"),
@@ -56,6 +64,10 @@ const COUNTERS: [(Counter, &str); 14] = [
     (Counter::EscrowRounds, "escrow.rounds"),
     (Counter::EscrowRoundsAhead, "escrow.rounds.ahead"),
     (Counter::EscrowRoundsFruitless, "escrow.rounds.fruitless"),
+    (Counter::PodWaits, "pod.waits"),
+    (Counter::PodSlotsGiven, "pod.slots.given"),
+    (Counter::PodCommits, "pod.commits"),
+    (Counter::PodTakeovers, "pod.takeovers"),
     (Counter::IndexesSwept, "store.indexes.swept"),
 ];
 
@@ -80,6 +92,11 @@ impl Metrics {
     /// Counts one.
     pub fn add(&self, what: Counter) {
         self.counters[what as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts several.
+    pub fn add_many(&self, what: Counter, count: u64) {
+        self.counters[what as usize].fetch_add(count, Ordering::Relaxed);
     }
 
     /// A transaction that touched other regions has committed. `attempts`: how many came before.

@@ -50,6 +50,8 @@ pub(crate) struct PeerState {
     pub full: BTreeMap<GroupId, Left>,
     /// Groups that it holds and that are lost, as far as it knows.
     pub lost: BTreeMap<GroupId, Silence>,
+    /// It is a host of a pod.
+    pub is_host: bool,
     /// The oldest moment that its transactions may still read.
     pub protected: Timestamp,
     /// Its physical clock minus this node's, as well as a round trip can tell, and how well that

@@ -94,6 +94,7 @@ pub(crate) fn own_ping(shared: &Shared) -> Ping {
         left: shared.groups.common.room.left(),
         full: shared.groups.common.room.groups(),
         lost: shared.lost_groups(),
+        is_host: shared.groups.common.pod.get().is_some(),
     }
 }
 
@@ -139,6 +140,7 @@ pub(crate) fn hear(shared: &Shared, node: NodeId, mut ping: Ping, measured: Opti
         left: Left::Plenty,
         full: BTreeMap::new(),
         lost: BTreeMap::new(),
+        is_host: false,
         protected: Timestamp::MAX,
         clock_offset_micros: 0,
     });
@@ -148,6 +150,7 @@ pub(crate) fn hear(shared: &Shared, node: NodeId, mut ping: Ping, measured: Opti
     peer.holds = ping.holds;
     peer.protected = ping.protected;
     peer.hears = ping.hears;
+    peer.is_host = ping.is_host;
     peer.left = ping.left;
     peer.full = ping.full.into_iter().collect();
     peer.lost = ping.lost.into_iter().collect();

@@ -58,6 +58,14 @@ fn load(shared: &Shared, node: NodeId) -> Load {
     shared.peers.all.read().get(&node).map(|p| load(&p.holds, &p.leads)).unwrap_or_default()
 }
 
+/// Whether a node is a host of a pod. That one forms where its leader is.
+fn is_host(shared: &Shared, node: NodeId) -> bool {
+    match node == shared.me() {
+        true => shared.groups.common.pod.get().is_some(),
+        false => shared.peers.all.read().get(&node).is_some_and(|p| p.is_host),
+    }
+}
+
 /// How well a node is: what the operator wants of it, and what pings tell.
 fn health(shared: &Shared, node: &NodeRecord) -> Health {
     match node.standing {
@@ -235,8 +243,8 @@ async fn keep_members(shared: &Shared, replica: &Replica, wanted: &Placement) {
 }
 
 /// Hands leadership to a better primary: one whose disk has room, and of those one in the home
-/// region, or else in the secondary one, or any if this node is none; or to one that is as good and
-/// leads fewer groups. Returns whether it tried.
+/// region, or else in the secondary one, or any if this node is none, and of those a host of a pod;
+/// or to one that is as good and leads fewer groups. Returns whether it tried.
 async fn move_leadership(shared: &Shared, replica: &Replica, wanted: &Placement, balance: &Balance) -> bool {
     let group = shared.catalog.group(replica.id);
     let nodes = shared.catalog.nodes();
@@ -245,7 +253,8 @@ async fn move_leadership(shared: &Shared, replica: &Replica, wanted: &Placement,
         let is_elsewhere = |wished: Option<&str>| wished.is_some() && wished != region;
         let (home, secondary) = group.as_ref().map_or((None, None), |g| (Some(g.home.as_str()), g.secondary.as_deref()));
         let is_full = shared.left_at(node) > Left::Plenty;
-        (is_full, !wanted.primaries.contains(&node), is_elsewhere(home), is_elsewhere(secondary))
+        let is_outside = replica.may_have_pod() && !is_host(shared, node);
+        (is_full, !wanted.primaries.contains(&node), is_elsewhere(home), is_elsewhere(secondary), is_outside)
     };
     let mine = rank(shared.me());
     let progress = replica.raft().progress();

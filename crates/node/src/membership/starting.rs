@@ -39,6 +39,7 @@ pub(crate) async fn ensure_replica(shared: &Arc<Shared>, group: GroupId) -> Resu
     // A new one takes dozens of syncs: not where others wait.
     let store = shared.groups.common.store.clone();
     shared.runtime.run_io("make-replica", move || store.group(group).map(drop)).await?;
+    shared.groups.common.enter_pod()?;
     let hook: Option<Arc<dyn ApplyHook>> = if is_catalog { Some(shared.catalog.clone()) } else { None };
     let replica = Replica::new(group, &shared.groups.common, clock, hook, is_across_regions, is_global)?;
     let mut options = raft::GroupOptions::new(group, shared.me());

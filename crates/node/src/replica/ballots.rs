@@ -11,6 +11,8 @@
 //! [`crate::replica::outbox`].
 
 use crate::replica::outbox::Work;
+use crate::replica::pod::Outlet;
+use crate::replica::pod::slots::SlotSet;
 use crate::replica::primary::Step;
 use crate::replica::term::{Pending, Term};
 use crate::replica::{Core, Replica, StoreVersions};
@@ -139,7 +141,7 @@ impl Replica {
     /// What is prepared here, and what it waits for.
     pub(crate) fn transactions(&self) -> Vec<PreparedTransaction> {
         let core = self.core.lock();
-        let Some(Term { participant, .. }) = &core.term else { return Vec::new() };
+        let Some(Term { participant, .. }) = core.term.as_ref().filter(|term| !term.is_host()) else { return Vec::new() };
         let prepared = core.state.prepared().map(|p| PreparedTransaction {
             id: p.id,
             group: self.id,
@@ -253,7 +255,7 @@ impl Replica {
 
     /// When the protocol next has something to do.
     pub(crate) fn participant_due(&self) -> Option<Duration> {
-        let due = self.core.lock().term.as_ref()?.participant.next_tick()?;
+        let due = self.core.lock().term.as_ref().filter(|term| !term.is_host())?.participant.next_tick()?;
         Some(due.since(self.now()))
     }
 
@@ -311,7 +313,14 @@ impl Replica {
 
     fn try_certify(&self, core: &mut Core, id: TxnId, hold_until: Timestamp) -> Result<Step<Certified>> {
         let physical = self.physical();
-        let (state, Term { engine, participant, queues, .. }) = self.leading(core)?;
+        let (state, term) = self.leading(core)?;
+        let slots = self.slots(|| term.participant.certifying(id).map_or(SlotSet::NONE, SlotSet::of_request));
+        if let Some(slots) = slots
+            && term.lacks(&slots)
+        {
+            return Ok(Step::Slots(slots));
+        }
+        let Term { engine, participant, queues, clock, .. } = term;
         let has_queued = participant.has_queued(id);
         let turn = if participant.is_late(id) { Turn::Late } else { Turn::Early };
         let Some(slice) = participant.certifying_mut(id) else { return Ok(Step::Ready(Certified::Over)) };
@@ -323,7 +332,7 @@ impl Replica {
             return Ok(Step::Ready(Certified::Voted));
         }
         let versions = StoreVersions::new(&self.store, self.common.bugs);
-        let preparation = engine.prepare(state, &versions, slice, turn, &self.clock, physical);
+        let preparation = engine.prepare(state, &versions, slice, turn, clock, physical);
         if let Some(e) = versions.failure.into_inner() {
             return Err(e);
         }
@@ -331,6 +340,9 @@ impl Replica {
             Preparation::Append { at, writes } => {
                 // Read-only transactions may not pass it by any more.
                 self.fast.unsettle();
+                if let (Some(slots), Some(Term { outlet: Outlet::Led(leader), .. })) = (slots, &mut core.term) {
+                    leader.reserve(id, slots);
+                }
                 self.certified(core, id, Ok((at, writes)));
                 Ok(Step::Ready(Certified::Voted))
             }
@@ -362,8 +374,8 @@ impl Replica {
         loop {
             let decided = self.until_ready(DECIDE_PATIENCE, |core| {
                 let physical = self.physical();
-                let (state, Term { engine, records, .. }) = self.leading(core)?;
-                match engine.decide(state, id, at, &self.clock, physical) {
+                let (state, Term { engine, records, clock, .. }) = self.leading(core)?;
+                match engine.decide(state, id, at, clock, physical) {
                     Deciding::Log(outcome) => {
                         records.push(Record::Outcome(outcome));
                         self.pump(core);
@@ -395,12 +407,19 @@ impl Replica {
         schema: &SchemaUse,
         at: Timestamp,
     ) -> Result<std::result::Result<(), (Conflict, Vec<Fresh>)>> {
+        let slots = self.slots(|| SlotSet::of_targets(entries.iter().map(|entry| &entry.target)));
         let checked = self
             .until_ready(crate::replica::primary::WAIT_MAX, |core| {
                 let physical = self.physical();
-                let (state, Term { engine, .. }) = self.leading(core)?;
+                let (state, term) = self.leading(core)?;
+                if let Some(slots) = slots
+                    && term.lacks(&slots)
+                {
+                    return Ok(Step::Slots(slots));
+                }
+                let Term { engine, clock, .. } = term;
                 let versions = StoreVersions::new(&self.store, self.common.bugs);
-                let round = engine.read_round(state, &versions, entries, at, &self.clock, physical);
+                let round = engine.read_round(state, &versions, entries, at, clock, physical);
                 if let Some(e) = versions.failure.into_inner() {
                     return Err(e);
                 }

@@ -25,7 +25,7 @@ impl Replica {
         if !term.is_idle() || !self.lease_holds() {
             return None;
         }
-        let closed = term.engine.closed_target(state, &self.clock, self.physical());
+        let closed = term.closed(state, self.physical());
         // Of GLOBAL groups, what is closed lies in the future.
         if let Some(settled) = term.engine.settled_when_idle(state, closed)
             && self.lead_micros.load(Ordering::Relaxed) == 0

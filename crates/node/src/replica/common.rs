@@ -6,13 +6,15 @@ use crate::local::protected::Protected;
 use crate::local::room::Room;
 use crate::local::timing::Timing;
 use crate::replica::outbox::Outbox;
-use meridian_base::Clock;
+use crate::replica::pod::{Pod, PodConfig};
 use meridian_base::runtime::Runtime;
+use meridian_base::{Clock, Result};
 use meridian_raft::NodeLog;
 use meridian_region::PlantedBugs;
 use meridian_store::Store;
-use std::sync::Arc;
+use parking_lot::Mutex;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 use tokio::sync::Notify;
 
 /// See the module.
@@ -38,6 +40,9 @@ pub struct Common {
     /// Rules of the commit over several groups left out.
     pub(crate) ballot_bugs: meridian_commit::PlantedBugs,
     pub(crate) life: Arc<Lifecycle>,
+    /// The pod that this node is a host of, from its first replica on.
+    pub(crate) pod: OnceLock<Arc<Pod>>,
+    pub(crate) pod_config: Mutex<Option<PodConfig>>,
     /// The node's; some groups have a clock of their own.
     pub(crate) clock: Arc<Clock>,
     /// The last to be dropped: the data directory is let go when the store is closed.
@@ -45,6 +50,14 @@ pub struct Common {
 }
 
 impl Common {
+    /// The node, which has a number by now, becomes a host of its pod.
+    pub(crate) fn enter_pod(&self) -> Result<()> {
+        if let Some(config) = self.pod_config.lock().take() {
+            let _ = self.pod.set(Arc::new(Pod::enter(config, self.life.me())?));
+        }
+        Ok(())
+    }
+
     /// Whether the node's clock jumped ahead: known after it was read.
     pub(crate) fn has_clock_stepped(&self) -> bool {
         self.runtime.steady_clock().stepped().is_some()

@@ -131,6 +131,21 @@ impl Groups {
         self.replica(group).filter(|r| r.is_serving())
     }
 
+    /// The replica on this node, if it answers plain reads and commits: the group's primary, or a
+    /// host of the pod that the primary leads.
+    #[inline]
+    pub(crate) fn local_server(&self, group: GroupId) -> Option<Arc<Replica>> {
+        self.replica(group).filter(|r| r.serves())
+    }
+
+    /// Where to ask for plain reads and commits.
+    pub(crate) fn route_plain(&self, group: GroupId, attempt: u32) -> Option<Route> {
+        match self.local_server(group) {
+            Some(replica) => Some(Route::Local(replica)),
+            None => self.route(group, attempt),
+        }
+    }
+
     /// Whether this node holds a replica of the group.
     pub(crate) fn is_held_here(&self, group: GroupId) -> bool {
         self.replicas.read().contains_key(&group)
@@ -174,6 +189,12 @@ impl Groups {
     pub(crate) fn remembered(&self) -> [usize; 3] {
         let each = self.all();
         each.iter().map(|r| r.remembered()).fold([0; 3], |sum, more| std::array::from_fn(|i| sum[i] + more[i]))
+    }
+
+    /// Of each group whose pod this node is in: the slots that it has, and how many hosts serve, if
+    /// this one leads (otherwise 0).
+    pub(crate) fn pods(&self) -> Vec<(GroupId, (usize, usize))> {
+        self.all().iter().filter_map(|replica| Some((replica.id, replica.pod_figures()?))).collect()
     }
 
     /// Whether this node, as the group's primary, counts another one as a member. A change that is

@@ -22,10 +22,14 @@ pub(crate) mod closed;
 pub(crate) mod common;
 pub(crate) mod errors;
 pub(crate) mod follower;
+mod fresh;
+mod grants;
 pub(crate) mod groups;
 mod machine;
 pub(crate) mod outbox;
 pub(crate) mod pages;
+pub mod pod;
+pub(crate) mod pods;
 pub mod primary;
 pub(crate) mod rounds;
 pub(crate) mod term;
@@ -36,6 +40,7 @@ pub(crate) use versions::StoreVersions;
 
 use crate::catalog::ApplyHook;
 use crate::replica::common::Common;
+use crate::replica::pod::Outlet;
 use crate::replica::term::{FastPath, Pending, Term};
 use crate::replica::term_rounds::TermRounds;
 use crate::transport::wire::ClosedPromise;
@@ -43,6 +48,7 @@ use bytes::Bytes;
 use meridian_base::record::{Committed, Payload, Record};
 use meridian_base::{Clock, Error, GroupId, LogPosition, NodeId, Result, Timestamp, TxnId, envelope, invariants, limits};
 use meridian_commit::Participant;
+use meridian_pod::{Segment, SharedMemory};
 use meridian_raft as raft;
 use meridian_raft::{AppliedEntry, MembershipBlob};
 use meridian_region::{Engine, GroupState, PlantedBugs};
@@ -100,6 +106,8 @@ pub struct Replica {
     pub(crate) made: Instant,
     /// It is not on this node any more, or another one has taken its place.
     retired: AtomicBool,
+    /// The segment of the pod that this replica leads, or led last.
+    pod_segment: Mutex<Option<Segment<SharedMemory>>>,
     /// Prepared transactions whose outcome depends on a group that is lost, and which.
     pub(crate) in_doubt: Mutex<BTreeMap<TxnId, GroupId>>,
 }
@@ -107,7 +115,7 @@ pub struct Replica {
 /// What changes under the lock.
 pub(crate) struct Core {
     pub state: GroupState,
-    /// This replica leads.
+    /// This replica leads, or is a host of a pod that another one leads.
     pub term: Option<Term>,
     /// The last term's number, and what its engine used ([`Engine::used`]): it may begin again.
     last_used: Option<(u64, Timestamp)>,
@@ -158,6 +166,7 @@ impl Replica {
             lead_micros: AtomicU64::new(0),
             made: Instant::now(),
             retired: AtomicBool::new(false),
+            pod_segment: Mutex::default(),
             in_doubt: Mutex::default(),
         }))
     }
@@ -176,6 +185,15 @@ impl Replica {
         let _ = self.raft.set(group);
         tasks.spawn_protocol(self.clone().follow_leadership(clock_compared));
         tasks.spawn(self.clone().flush_regularly());
+        if let Some(pod) = self.pod() {
+            let replica = Arc::downgrade(self);
+            self.raft().on_lease_withdrawn(move || {
+                if let Some(replica) = replica.upgrade() {
+                    replica.end_generation();
+                }
+            });
+            tasks.spawn(self.clone().run_pod(pod.clone()));
+        }
         Ok(())
     }
 
@@ -248,7 +266,7 @@ impl Replica {
         let mut ticked = Instant::now();
         while !self.is_retired() {
             let role = *roles.borrow_and_update();
-            self.end_term_unless(role.is_leader.then_some(role.term));
+            self.end_term_unless(Some(role));
             if role.is_leader && self.core.lock().term.is_none() {
                 self.lead(role.term).await;
             }
@@ -292,7 +310,9 @@ impl Replica {
             let participant = Participant::start(self.id, &core.state, now, self.common.ballot_bugs);
             // Sites must not draw the same pauses.
             let seed = (u64::from(self.id.0) << 32 ^ term).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            core.term = Some(Term::new(term, engine, participant, TermRounds::new(seed), self.fast.clone()));
+            let with = (engine, self.clock.clone());
+            let rounds = TermRounds::new(seed);
+            core.term = Some(Term::new(term, with, Outlet::Log, participant, rounds, self.fast.clone()));
             wait
         };
         tracing::info!("{} leads {} in term {term}; serving in {} ms", self.node, self.id, wait.as_millis());
@@ -308,15 +328,19 @@ impl Replica {
         let Core { state, term: Some(term), .. } = core else { return };
         self.fast.leads_behind.store(term.engine.start_wait(physical) > limits::BEHIND_MAX, Ordering::Release);
         let mut woken = Vec::new();
-        term.engine.tick(&self.clock, physical, &mut woken);
-        term.records.extend(term.engine.renew_lease(state, &self.clock, physical).map(Record::Lease));
+        term.engine.tick(&term.clock, physical, &mut woken);
+        if !term.is_host() {
+            term.records.extend(term.engine.renew_lease(state, &term.clock, physical).map(Record::Lease));
+        }
         let mut ended = Vec::new();
         term.queues.expire(Timestamp::from_micros(physical), &mut ended);
         term.wake(woken);
         term.end_waits(ended);
-        self.fold(core);
-        self.tick_participant(core);
-        self.tick_rounds(core);
+        if !term.is_host() {
+            self.fold(core);
+            self.tick_participant(core);
+            self.tick_rounds(core);
+        }
         self.pump(core);
         if self.looks_at_invariants() {
             core.invariant_term();
@@ -328,7 +352,7 @@ impl Replica {
         let Core { state, term: Some(term), .. } = core else { return };
         for share in term.engine.take_ripe() {
             let id = TxnId { hlc: self.common.clock.tick(self.physical()), gateway: self.node };
-            if let Some((at, writes)) = term.engine.fold(state, id, &share, &self.clock, self.physical()) {
+            if let Some((at, writes)) = term.engine.fold(state, id, &share, &term.clock, self.physical()) {
                 term.pending.push(Pending::Committed(Committed { id, at, writes }));
             }
         }
@@ -342,11 +366,20 @@ impl Replica {
 
     /// Gives the lease up and waits until that is in the log, so that the successor starts at once.
     pub async fn give_up(&self) {
+        let has_stopped = self.close_pod().await;
         let done = {
             let mut core = self.core.lock();
+            if !has_stopped {
+                // Another host may have used what the lease allows: it ends by itself.
+                self.end_term(&mut core, &"another host of the pod does not stop");
+                return;
+            }
             let Core { state, term: Some(term), .. } = &mut *core else { return };
+            if term.is_host() {
+                return;
+            }
             // Certified transactions go into the log before the lease ends there.
-            match term.give_up(state, &self.clock, self.physical(), self.raft()) {
+            match term.give_up(state, self.physical(), self.raft()) {
                 Ok(payload) => self.raft().propose(payload),
                 Err(e) => {
                     self.end_term(&mut core, &e);
@@ -370,10 +403,11 @@ impl Replica {
         moved
     }
 
-    /// Ends any term but `current`.
-    fn end_term_unless(&self, current: Option<u64>) {
+    /// Ends any term but the one that the log is in.
+    fn end_term_unless(&self, current: Option<raft::Role>) {
         let mut core = self.core.lock();
-        if core.term.as_ref().is_some_and(|term| current != Some(term.number)) {
+        let is_of = |term: &Term, role: raft::Role| role.term == term.number && role.is_leader != term.is_host();
+        if core.term.as_ref().is_some_and(|term| current.is_none_or(|role| !is_of(term, role))) {
             self.end_term(&mut core, &"leadership is lost");
         }
     }
@@ -399,12 +433,22 @@ impl Replica {
     fn end_term(&self, core: &mut Core, why: &dyn Display) {
         let Some(term) = core.term.take() else { return };
         tracing::info!("{}: term {} of {} ends: {why}", self.node, term.number, self.id);
-        core.last_used = Some((term.number, term.engine.used()));
+        // In a pod, others may have used more.
+        core.last_used = matches!(term.outlet, Outlet::Log).then(|| (term.number, term.engine.used()));
     }
 
     /// The term and what the log says, while this replica leads.
     pub(crate) fn leading<'a>(&self, core: &'a mut Core) -> Result<(&'a GroupState, &'a mut Term)> {
+        self.certifying(core).and_then(|(state, term)| match term.is_host() {
+            true => Err(Error::not_primary(self.id)),
+            false => Ok((state, term)),
+        })
+    }
+
+    /// The same, also while this replica is a host of a pod that another one leads.
+    pub(crate) fn certifying<'a>(&self, core: &'a mut Core) -> Result<(&'a GroupState, &'a mut Term)> {
         let Core { state, term: Some(term), .. } = core else { return Err(Error::not_primary(self.id)) };
+        self.follow_node(state, term);
         Ok((state, term))
     }
 
@@ -414,7 +458,7 @@ impl Replica {
     pub(crate) fn pump(&self, core: &mut Core) {
         let Core { state, term: Some(term), .. } = core else { return };
         if term.may_send()
-            && let Err(e) = term.pump(state, &self.clock, self.physical(), self.raft())
+            && let Err(e) = term.pump(state, self.physical(), self.raft())
         {
             self.end_term(core, &e);
         }
@@ -482,6 +526,7 @@ impl Replica {
     fn release(&self, core: &mut Core, position: LogPosition, payload: &Payload, decided: &[Committed]) {
         let Core { state, term: Some(term), .. } = core else { return };
         let mut woken = Vec::new();
+        self.raise_acked(term, newest_of(payload));
         term.engine.applied(state, payload, &mut woken);
         let settled = term.engine.settled_through(state);
         self.fast.settled.store(settled.unwrap_or_default().0, Ordering::Release);
@@ -490,12 +535,16 @@ impl Replica {
             match record {
                 Record::Batch(txns) => {
                     for txn in txns {
+                        if let Outlet::Ring(host) = &mut term.outlet {
+                            host.applied(txn.at);
+                        }
                         if let Some(ack) = term.acks.remove(&txn.at) {
                             let _ = ack.send(());
                         }
                         self.round_applied(term, txn);
                     }
                 }
+                Record::Lease(_) if term.is_host() => {}
                 Record::Lease(lease) => {
                     assert_eq!(lease.primary, self.node, "{}: a lease of another primary in this term", self.id);
                     term.lease_applied(state, lease.ceiling);
@@ -506,11 +555,18 @@ impl Replica {
                         let _ = waiting.send(grant.bound);
                     }
                 }
-                Record::Prepared(_) | Record::Refused(_) | Record::Outcome(_) | Record::Settled(_) => {}
+                Record::Outcome(outcome) => {
+                    if let Outlet::Led(leader) = &mut term.outlet {
+                        leader.release(outcome.id);
+                    }
+                }
+                Record::Prepared(_) | Record::Refused(_) | Record::Settled(_) => {}
             }
         }
         decided.iter().for_each(|txn| self.round_applied(term, txn));
-        self.participant_applied(core, payload);
+        if !term.is_host() {
+            self.participant_applied(core, payload);
+        }
         if let Some(term) = &mut core.term {
             term.payload_applied(position.term);
         }
@@ -601,6 +657,17 @@ impl Core {
             term.invariant(&self.state);
         }
     }
+}
+
+/// The newest timestamp that a payload tells of, votes included.
+fn newest_of(payload: &Payload) -> Timestamp {
+    let of = |record: &Record| match record {
+        Record::Batch(txns) => txns.iter().map(|txn| txn.at).max(),
+        Record::Prepared(prepared) => Some(prepared.at),
+        Record::Outcome(outcome) => outcome.at,
+        Record::Lease(_) | Record::Schema(_) | Record::Refused(_) | Record::Settled(_) => None,
+    };
+    payload.records.iter().filter_map(of).max().unwrap_or_default()
 }
 
 fn decode_flushed(blob: &[u8], bugs: PlantedBugs) -> Result<(GroupState, MembershipBlob)> {

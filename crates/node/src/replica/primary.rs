@@ -8,15 +8,16 @@ use crate::catalog::rows::newest_readable;
 use crate::local::metrics::Counter;
 use crate::replica::errors::{behind_error, conflict_error};
 use crate::replica::pages::page_limits;
+use crate::replica::pod::slots::{SlotSet, is_plain};
 use crate::replica::term::{Pending, Term};
 use crate::replica::{Core, Replica, StoreVersions};
 use crate::transport::wire::{ReadAnswer, ReadOp, ReadResult, View, WireBusy, WireLocking};
 use bytes::Bytes;
 use meridian_base::escrow::{Demand, Free, Late, Offer};
-use meridian_base::record::{Committed, Record, SchemaGrant};
+use meridian_base::record::{Committed, Record};
 use meridian_base::{
-    ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, ErrorKind, Fresh, Key, KeyRange, NodeId,
-    ReadEntry, Result, Target, Timestamp, TxnId, limits,
+    ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, ErrorKind, Key, KeyRange, NodeId, ReadEntry,
+    Result, Target, Timestamp, TxnId, limits,
 };
 use meridian_region::{
     Certified, Ended, Ending, Enqueued, IfBusy, Mode, NotReady, Owner, Place, PlantedBug, Queues, ReadGate, SchemaCheck,
@@ -38,6 +39,9 @@ const HOPELESS_INTERVAL: Duration = Duration::from_millis(250);
 /// How long a read that wants to avoid conflicts waits in a row's queue before it goes on without
 /// the entry.
 const BRIEF_WAIT: Duration = Duration::from_millis(300);
+/// How long a session of a pod waits in a queue before it goes on without the entry: who holds it
+/// may wait in a queue of another host, which nobody sees.
+const POD_QUEUE_MAX: Duration = Duration::from_secs(1);
 /// Keys of one read that are looked at in one hold of the replica's lock.
 const GATES_AT_ONCE: usize = 64;
 /// Rows a locking scan may have to look at again because it had to wait for one of them.
@@ -47,14 +51,20 @@ const RESCANS_MAX: usize = 16;
 pub(crate) enum Step<T> {
     Ready(T),
     Wait(Ticket, oneshot::Receiver<()>),
+    /// A host of a pod lacks some of these.
+    Slots(SlotSet),
 }
 
 impl Replica {
     /// Leadership is still this node's by the lease, in real time and below the ceiling: checked
     /// when an answer leaves.
     pub(crate) fn check_lease(&self) -> Result<()> {
+        if self.fast.is_host() && self.host_lease_holds() {
+            return Ok(());
+        }
         let is_below_ceiling = self.clock.now(self.physical()).0 <= self.fast.ceiling.load(Ordering::Acquire);
-        match self.is_serving() && is_below_ceiling && self.lease_holds() {
+        let has_memory = self.pod().is_none() || !self.is_memory_lost();
+        match self.is_serving() && is_below_ceiling && has_memory && self.lease_holds() {
             true => Ok(()),
             false => Err(Error::not_primary(self.id)),
         }
@@ -79,12 +89,19 @@ impl Replica {
         is_hopeless: impl Fn(WaitFor) -> Result<()>,
     ) -> Result<T> {
         let deadline = Instant::now() + patience;
+        let mut kept = None;
         loop {
-            let (ticket, mut woken) = {
+            let stepped = {
                 let mut core = self.core.lock();
-                match step(&mut core)? {
-                    Step::Ready(value) => return Ok(value),
-                    Step::Wait(ticket, woken) => (ticket, woken),
+                step(&mut core)?
+            };
+            drop(kept.take());
+            let (ticket, mut woken) = match stepped {
+                Step::Ready(value) => return Ok(value),
+                Step::Wait(ticket, woken) => (ticket, woken),
+                Step::Slots(slots) => {
+                    kept = Some(self.await_slots(slots).await?);
+                    continue;
                 }
             };
             let guard = CancelTicket { replica: self, ticket };
@@ -120,7 +137,7 @@ impl Replica {
 
     /// Waits for a ticket of the present term.
     pub(crate) fn wait<T>(&self, core: &mut Core, ticket: Ticket) -> Result<Step<T>> {
-        let (_, term) = self.leading(core)?;
+        let (_, term) = self.certifying(core)?;
         let (tx, woken) = oneshot::channel();
         term.wakers.insert(ticket, tx);
         Ok(Step::Wait(ticket, woken))
@@ -217,6 +234,7 @@ impl Replica {
             return Ok(s);
         }
         let opened = self.until_ready(WAIT_MAX, |core| self.open(core, view)).await?;
+        self.observe_pod(opened.at);
         (view.snapshot, view.is_settled) = (Some(opened.at), opened.settled);
         Ok(opened.at)
     }
@@ -224,13 +242,15 @@ impl Replica {
     /// One try to open a snapshot for the transaction, now.
     fn open(&self, core: &mut Core, view: &View) -> Result<Step<Snapshot>> {
         let physical = self.physical();
-        let (state, Term { engine, .. }) = self.leading(core)?;
+        let (state, Term { engine, clock, outlet, .. }) = self.certifying(core)?;
         let mut opened = match view.read_only {
             true => {
                 let newest = engine.read_only_snapshot(state, &view.schema);
-                Snapshot { at: newest.at.max(newest_readable(&self.store)), ..newest }
+                // What was acknowledged anywhere in the pod (P5).
+                let acked = outlet.member().map_or(Timestamp::MIN, |member| member.segment.acked());
+                Snapshot { at: newest.at.max(newest_readable(&self.store)).max(acked), ..newest }
             }
-            false => engine.fresh_snapshot(state, view.began, &self.clock, physical),
+            false => engine.fresh_snapshot(state, view.began, clock, physical),
         };
         if opened.at < view.schema_committed_at && !self.common.bugs.has(PlantedBug::SnapshotDoesNotMove) {
             // The gateway plans with a schema step that this clock has not reached yet; the gate
@@ -247,12 +267,14 @@ impl Replica {
     pub(crate) fn not_ready<T>(&self, core: &mut Core, why: NotReady) -> Result<Step<T>> {
         match why {
             NotReady::NeedLease(ticket) => {
-                let (state, Term { engine, records, .. }) = self.leading(core)?;
+                let (state, term) = self.certifying(core)?;
+                let is_host = term.is_host();
+                let Term { engine, records, clock, .. } = term;
                 let wait = engine.start_wait(self.physical());
                 if wait > limits::BEHIND_MAX {
                     return Err(behind_error(self.id, wait));
                 }
-                if let Some(lease) = engine.renew_lease(state, &self.clock, self.physical()) {
+                if !is_host && let Some(lease) = engine.renew_lease(state, clock, self.physical()) {
                     records.push(Record::Lease(lease));
                     self.pump(core);
                 }
@@ -321,7 +343,13 @@ impl Replica {
     ) -> Result<Step<Option<Timestamp>>> {
         let physical = self.physical();
         let versions = StoreVersions::new(&self.store, self.common.bugs);
-        let (state, Term { engine, .. }) = self.leading(core)?;
+        let (state, term) = self.certifying(core)?;
+        if let Some(slots) = self.slots(|| SlotSet::of_targets(targets))
+            && term.lacks(&slots)
+        {
+            return Ok(Step::Slots(slots));
+        }
+        let Term { engine, clock, .. } = term;
         match engine.check_read(state, &view.schema, s) {
             _ if self.common.bugs.has(PlantedBug::SchemaReadOnce) => {}
             SchemaCheck::Passed => {}
@@ -329,7 +357,7 @@ impl Replica {
             SchemaCheck::Changed(conflict) => return Err(conflict_error(&conflict)),
         }
         for target in targets {
-            let gate = engine.read_gate(state, &versions, target, columns, s, &self.clock, physical);
+            let gate = engine.read_gate(state, &versions, target, columns, s, clock, physical);
             if let Some(e) = versions.failure.take() {
                 return Err(e);
             }
@@ -493,10 +521,10 @@ impl Replica {
             .until_ready(WAIT_MAX, |core| {
                 let physical = self.physical();
                 let versions = StoreVersions::new(&self.store, self.common.bugs);
-                let (_, Term { engine, .. }) = self.leading(core)?;
+                let (_, Term { engine, clock, .. }) = self.leading(core)?;
                 let look = match reserve {
-                    Some((id, late)) => engine.reserve_tokens(&versions, (id, share, late), &self.clock, physical),
-                    None => engine.share(&versions, share, &self.clock, physical),
+                    Some((id, late)) => engine.reserve_tokens(&versions, (id, share, late), clock, physical),
+                    None => engine.share(&versions, share, clock, physical),
                 };
                 if let Some(e) = versions.failure.into_inner() {
                     return Err(e);
@@ -565,11 +593,15 @@ impl Replica {
             WireLocking::KeyShared(b) => (Mode::KeyShared, b),
         };
         let owner = Owner { gateway, session: view.session, began: view.began, since: view.since };
+        let timeout = view.lock_timeout.unwrap_or(Duration::MAX);
+        let is_in_pod;
         let (place, ended) = {
             let mut core = self.core.lock();
-            let (_, term) = self.leading(&mut core)?;
+            let (_, term) = self.certifying(&mut core)?;
+            is_in_pod = term.outlet.member().is_some();
             let now = Timestamp::from_micros(self.physical());
             let if_busy = match busy {
+                WireBusy::Wait if is_in_pod => IfBusy::Wait { until: now.plus(POD_QUEUE_MAX.min(timeout)) },
                 WireBusy::Wait => IfBusy::Wait { until: view.lock_timeout.map_or(Timestamp::MAX, |t| now.plus(t)) },
                 WireBusy::Briefly => IfBusy::Wait { until: now.plus(BRIEF_WAIT) },
                 WireBusy::Refuse | WireBusy::Skip => IfBusy::Refuse,
@@ -600,6 +632,7 @@ impl Replica {
         match how {
             Ending::Granted => Ok(Queued::Waited),
             Ending::Deadlock | Ending::TimedOut if busy == WireBusy::Briefly => Ok(Queued::Waited),
+            Ending::TimedOut if is_in_pod && timeout > POD_QUEUE_MAX => Ok(Queued::Waited),
             Ending::Deadlock => Err(deadlock(key)),
             Ending::Over => Err(is_over()),
             Ending::TimedOut => {
@@ -619,16 +652,7 @@ impl Replica {
 
     /// Moves the transaction's snapshot to `s`, if nothing it read has changed by then.
     async fn move_to(&self, view: &mut View, s: Timestamp) -> Result<()> {
-        let moved = view.has_entries && {
-            let mut core = self.core.lock();
-            let versions = StoreVersions::new(&self.store, self.common.bugs);
-            let (state, Term { engine, .. }) = self.leading(&mut core)?;
-            let may = engine.move_forward(state, &versions, &view.entries, s);
-            if let Some(e) = versions.failure.into_inner() {
-                return Err(e);
-            }
-            may
-        };
+        let moved = view.has_entries && self.until_ready(WAIT_MAX, |core| self.try_move(core, view, s)).await?;
         if !moved {
             return Err(Error::retry("could not serialize access: concurrent write")
                 .detail("A row that the transaction had read was changed while it waited for another one.")
@@ -639,9 +663,34 @@ impl Replica {
         self.check_schema(view, s).await
     }
 
+    fn try_move(&self, core: &mut Core, view: &View, s: Timestamp) -> Result<Step<bool>> {
+        let physical = self.physical();
+        let versions = StoreVersions::new(&self.store, self.common.bugs);
+        let (state, term) = self.certifying(core)?;
+        let slots = self.slots(|| SlotSet::of_targets(view.entries.iter().map(|entry| &entry.target)));
+        if let Some(slots) = slots
+            && term.lacks(&slots)
+        {
+            return Ok(Step::Slots(slots));
+        }
+        let Term { engine, clock, .. } = term;
+        if clock.is_shared() {
+            // Nobody draws at or below it any more.
+            if clock.now(physical) < s {
+                return Ok(Step::Ready(false));
+            }
+            clock.advance_to(s);
+        }
+        let may = engine.move_forward(state, &versions, &view.entries, s);
+        match versions.failure.into_inner() {
+            Some(e) => Err(e),
+            None => Ok(Step::Ready(may)),
+        }
+    }
+
     async fn check_schema(&self, view: &View, s: Timestamp) -> Result<()> {
         self.until_ready(WAIT_MAX, |core| {
-            let (state, Term { engine, .. }) = self.leading(core)?;
+            let (state, Term { engine, .. }) = self.certifying(core)?;
             match engine.check_read(state, &view.schema, s) {
                 SchemaCheck::Passed => Ok(Step::Ready(())),
                 SchemaCheck::Wait(ticket) => self.wait(core, ticket),
@@ -667,7 +716,7 @@ impl Replica {
     /// Everybody that the waiter waits for in these queues.
     pub fn ahead_of(&self, waiter: Owner) -> Result<Vec<Owner>> {
         let mut core = self.core.lock();
-        let (_, term) = self.leading(&mut core)?;
+        let (_, term) = self.certifying(&mut core)?;
         Ok(term.queues.ahead_of(waiter))
     }
 
@@ -702,12 +751,21 @@ impl Replica {
         }
         let _claim =
             request.reads.iter().any(|e| e.until == ReadEntry::AT_PREPARE).then(|| Claim { replica: self, id: request.id });
+        let slots = self.slots(|| SlotSet::of_request(request));
         let certified = self
             .until_ready(WAIT_MAX, |core| {
                 let physical = self.physical();
                 let versions = StoreVersions::new(&self.store, self.common.bugs);
-                let (state, term) = self.leading(core)?;
-                let certified = term.engine.certify(state, &versions, request, &self.clock, physical);
+                let (state, term) = self.certifying(core)?;
+                if term.is_host() && !is_plain(request) {
+                    return Err(Error::not_primary(self.id));
+                }
+                if let Some(slots) = slots
+                    && term.lacks(&slots)
+                {
+                    return Ok(Step::Slots(slots));
+                }
+                let certified = term.engine.certify(state, &versions, request, &term.clock, physical);
                 if let Some(e) = versions.failure.into_inner() {
                     return Err(e);
                 }
@@ -732,63 +790,28 @@ impl Replica {
             })
             .await?;
         match certified {
-            InFlight::Done(outcome) => Ok(outcome),
+            InFlight::Done(outcome) => {
+                if self.fast.is_host() && request.writes.is_empty() {
+                    // What it has read was current: who says so must hold the lease.
+                    self.check_lease()?;
+                }
+                Ok(outcome)
+            }
             // The gateway asks again with the same id, for as long as it has patience. A dropped
             // sender means that the term ended; a log without a quorum may be as long without a
             // word.
             InFlight::Applied(at, applied) => {
                 match tokio::time::timeout(WAIT_MAX + limits::arrival(request.bytes()), applied).await {
-                    Ok(Ok(())) => Ok(Some(CommitOutcome::Committed(at))),
+                    Ok(Ok(())) => {
+                        if self.fast.is_host() {
+                            self.common.metrics.add(Counter::PodCommits);
+                        }
+                        Ok(Some(CommitOutcome::Committed(at)))
+                    }
                     Ok(Err(_)) => Err(Error::not_primary(self.id)),
                     Err(_) => Err(Error::unavailable(format!("the log of group {} has no quorum, or is too slow", self.id))),
                 }
             }
-        }
-    }
-
-    /// The newest versions of what was read and has changed since, for the retry of a gateway that
-    /// reads at a replica.
-    pub(crate) fn out_of_date(&self, reads: &[ReadEntry]) -> Result<Vec<Fresh>> {
-        let mut fresh: Vec<Fresh> = Vec::new();
-        for entry in reads.iter().filter(|e| e.until >= self.store.gc_threshold()) {
-            if fresh.len() >= limits::FRESH_MAX {
-                break;
-            }
-            let Some((key, _)) = self.store.changed_after(&entry.target, entry.columns, entry.until)? else { continue };
-            let Some(newest) = self.store.newest(key.as_bytes())? else { continue };
-            fresh.push(Fresh { key, value: newest.value, version: newest.at, until: newest.at });
-        }
-        Ok(fresh)
-    }
-
-    // --- schema grants
-
-    /// Logs a grant of the catalog; answers with its bound when it is durable.
-    pub async fn grant(&self, grant: SchemaGrant) -> Result<Timestamp> {
-        let applied = {
-            let mut core = self.core.lock();
-            let (state, term) = self.leading(&mut core)?;
-            let Some(record) = term.engine.grant(state, &grant) else {
-                let known = state.grant();
-                if known.seq == grant.seq {
-                    return Ok(known.bound);
-                }
-                return Err(Error::unavailable(format!(
-                    "schema grant {} of group {} is outdated or under way",
-                    grant.seq, self.id
-                )));
-            };
-            // A lowering obeys at once, before it is durable.
-            self.fast.grant_bound.fetch_min(record.bound.0, Ordering::AcqRel);
-            let (tx, rx) = oneshot::channel();
-            term.grants.push((record.seq, tx));
-            term.records.push(Record::Schema(record));
-            self.pump(&mut core);
-            rx
-        };
-        match tokio::time::timeout(WAIT_MAX, applied).await {
-            Ok(Ok(bound)) => Ok(bound),
-            _ => Err(Error::not_primary(self.id)),
         }
     }
 }

@@ -132,9 +132,12 @@ impl Replica {
         let stepped = self.until_ready(STEP_PATIENCE, |core| {
             let id = self.own_id();
             let versions = StoreVersions::new(&self.store, self.common.bugs);
-            let (state, Term { engine, rounds, .. }) = self.leading(core)?;
+            let (state, Term { engine, rounds, clock, .. }) = self.leading(core)?;
+            if clock.is_shared() {
+                clock.advance_to(message.hlc);
+            }
             let outlook = rounds.outlook(&share, engine.outlook(&share));
-            let (clock, physical) = (&self.clock, self.physical());
+            let physical = self.physical();
             let step = engine.step_round(state, &versions, id, &share, outlook, (from, &message), clock, physical);
             match versions.failure.into_inner() {
                 Some(e) => Err(e),
@@ -156,10 +159,10 @@ impl Replica {
         let begun = self.until_ready(STEP_PATIENCE, |core| {
             let id = self.own_id();
             let versions = StoreVersions::new(&self.store, self.common.bugs);
-            let (state, Term { engine, rounds, .. }) = self.leading(core)?;
+            let (state, Term { engine, rounds, clock, .. }) = self.leading(core)?;
             let outlook = rounds.outlook(share, engine.outlook(share));
             let known = incarnation.or_else(|| engine.open_round(&versions, share).map(|round| round.incarnation));
-            let (above, clock, physical) = (rounds.rows.highest(share), &self.clock, self.physical());
+            let (above, physical) = (rounds.rows.highest(share), self.physical());
             let step = engine.begin_round(state, &versions, id, share, outlook, (known, sites, above), clock, physical);
             match versions.failure.into_inner() {
                 Some(e) => Err(e),

@@ -1,4 +1,5 @@
-//! A term of leadership: what a replica has while it leads its group, and at no other time.
+//! A term of leadership: what a replica has while it leads its group, and at no other time; or, in
+//! a pod, while it is a host beside the leader ([`crate::replica::pod`]).
 //!
 //! [`Replica`](crate::replica::Replica) makes a [`Term`] when its group's log has made it leader
 //! and all earlier entries are applied, and drops it when the term ends. Dropping it tells
@@ -6,15 +7,20 @@
 //! primary), and takes back what the lock-free paths see ([`FastPath`]). A new term starts from the
 //! log.
 
+use crate::replica::pod::Outlet;
+use crate::replica::pod::member::Member;
+use crate::replica::pod::slots::SlotSet;
 use crate::replica::term_rounds::TermRounds;
 use bytes::Bytes;
 use futures::FutureExt;
 use meridian_base::record::{Committed, Payload, Prepared, Record};
 use meridian_base::{Clock, Target, Timestamp, TxnId};
 use meridian_commit::Participant;
+use meridian_pod::Damaged;
 use meridian_raft as raft;
-use meridian_region::{Ended, Ending, Engine, GroupState, Place, Queues, Ticket};
+use meridian_region::{Ended as EndedWait, Ending, Engine, GroupState, Place, Queues, Ticket};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::{oneshot, watch};
@@ -28,6 +34,10 @@ pub(crate) struct Term {
     /// The log's number for this term.
     pub number: u64,
     pub engine: Engine,
+    /// Where the engine draws timestamps: the group's, or that of all hosts of a pod.
+    pub clock: Arc<Clock>,
+    /// Where what is certified goes.
+    pub outlet: Outlet,
     /// This group's part in transactions over several groups.
     pub participant: Participant,
     /// This site's part in rounds of `majority`.
@@ -40,6 +50,8 @@ pub(crate) struct Term {
     /// Other records to log.
     pub records: Vec<Record>,
     batches_in_flight: usize,
+    /// Payloads handed to the log in this term, and how many of them are applied.
+    pub payloads: (u64, u64),
     /// What became of the last payloads handed to the log, in order; those applied are dropped from
     /// the front.
     proposals: VecDeque<raft::ProposeTicket>,
@@ -54,6 +66,31 @@ pub(crate) struct Term {
     fast: Arc<FastPath>,
 }
 
+/// Why a term has ended.
+#[derive(Debug)]
+pub(crate) struct Ended(String);
+
+impl Ended {
+    pub fn because(why: impl Into<String>) -> Ended {
+        Ended(why.into())
+    }
+}
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+impl From<raft::ProposeError> for Ended {
+    fn from(e: raft::ProposeError) -> Ended {
+        Ended(e.to_string())
+    }
+}
+impl From<Damaged> for Ended {
+    fn from(e: Damaged) -> Ended {
+        Ended(e.to_string())
+    }
+}
+
 /// What certification has passed.
 pub(crate) enum Pending {
     /// A transaction of this group alone.
@@ -63,6 +100,13 @@ pub(crate) enum Pending {
 }
 
 impl Pending {
+    fn committed(&self) -> Option<&Committed> {
+        match self {
+            Pending::Committed(txn) => Some(txn),
+            Pending::Prepared(_) => None,
+        }
+    }
+
     fn at(&self) -> Timestamp {
         match self {
             Pending::Committed(txn) => txn.at,
@@ -81,6 +125,8 @@ pub(crate) struct FastPath {
     pub grant_bound: AtomicU64,
     /// An engine is here, its lease record is applied and it has not given it up.
     serving: AtomicBool,
+    /// Another replica leads, and this one certifies and reads beside it.
+    host: AtomicBool,
     /// Follows `serving`.
     watched: watch::Sender<bool>,
     /// It leads, and its clock is so far behind what was promised that it will not serve for long
@@ -96,6 +142,7 @@ impl Default for FastPath {
             grant_version: AtomicU64::new(0),
             grant_bound: AtomicU64::new(0),
             serving: AtomicBool::new(false),
+            host: AtomicBool::new(false),
             watched: watch::Sender::new(false),
             leads_behind: AtomicBool::new(false),
         }
@@ -105,6 +152,11 @@ impl Default for FastPath {
 impl FastPath {
     pub fn is_serving(&self) -> bool {
         self.serving.load(Ordering::Acquire)
+    }
+
+    /// Whether this replica is a host of a pod that another one leads.
+    pub fn is_host(&self) -> bool {
+        self.host.load(Ordering::Acquire)
     }
 
     pub fn watch_serving(&self) -> watch::Receiver<bool> {
@@ -131,11 +183,21 @@ impl FastPath {
 }
 
 impl Term {
-    pub fn new(number: u64, engine: Engine, participant: Participant, rounds: TermRounds, fast: Arc<FastPath>) -> Term {
+    pub fn new(
+        number: u64,
+        (engine, clock): (Engine, Arc<Clock>),
+        outlet: Outlet,
+        participant: Participant,
+        rounds: TermRounds,
+        fast: Arc<FastPath>,
+    ) -> Term {
         assert!(number > 0, "the log counts its terms from 1 on");
+        fast.host.store(matches!(outlet, Outlet::Ring(_)), Ordering::Release);
         Term {
             number,
             engine,
+            clock,
+            outlet,
             participant,
             rounds,
             reading: BTreeMap::new(),
@@ -143,6 +205,7 @@ impl Term {
             pending: Vec::new(),
             records: Vec::new(),
             batches_in_flight: 0,
+            payloads: (0, 0),
             proposals: VecDeque::new(),
             gave_up: false,
             acks: BTreeMap::new(),
@@ -153,23 +216,48 @@ impl Term {
         }
     }
 
+    /// Whether another replica leads.
+    pub fn is_host(&self) -> bool {
+        matches!(self.outlet, Outlet::Ring(_))
+    }
+
+    /// Whether this host of a pod has not all of the slots: others may write there.
+    pub fn lacks(&self, slots: &SlotSet) -> bool {
+        self.outlet.member().is_some_and(|member| !member.has_all(slots))
+    }
+
+    /// A lowered bound of the schema lease is obeyed from the next step on.
+    pub fn look_at_schema_bound(&mut self, state: &GroupState) {
+        if let Outlet::Ring(host) = &self.outlet {
+            let (number, bound) = host.line.segment.grant();
+            self.engine.lower_schema_bound(state, number, bound);
+        }
+    }
+
     // --- what goes to the log
 
     /// Whether there is something for the log, and not too much on its way already.
     pub fn may_send(&self) -> bool {
-        self.batches_in_flight < BATCHES_IN_FLIGHT_MAX && !(self.pending.is_empty() && self.records.is_empty())
+        let has_taken = matches!(&self.outlet, Outlet::Led(leader) if leader.has_taken());
+        let has_something = !self.pending.is_empty() || !self.records.is_empty() || has_taken;
+        self.batches_in_flight < BATCHES_IN_FLIGHT_MAX && has_something
     }
 
     /// Hands what is pending to the log, unless enough batches are on their way already. An error
     /// ends the term.
-    pub fn pump(
-        &mut self,
-        state: &GroupState,
-        clock: &Clock,
-        physical: u64,
-        log: &raft::Group,
-    ) -> Result<(), raft::ProposeError> {
+    pub fn pump(&mut self, state: &GroupState, physical: u64, log: &raft::Group) -> Result<(), Ended> {
         if !self.may_send() {
+            return Ok(());
+        }
+        if self.outlet.member().is_some_and(Member::is_lost) {
+            // So may be what was drawn from its clock, and what was taken.
+            return Err(Ended::because("the memory of the pod is gone"));
+        }
+        if let Outlet::Ring(host) = &mut self.outlet {
+            assert!(self.records.is_empty(), "a host logs nothing but what it certifies");
+            let certified = self.pending.iter().filter_map(Pending::committed);
+            let pushed = host.push(&mut self.engine, certified)?;
+            self.pending.drain(..pushed);
             return Ok(());
         }
         let mut records = std::mem::take(&mut self.records);
@@ -192,10 +280,14 @@ impl Term {
         if !batch.is_empty() {
             records.push(Record::Batch(batch));
         }
-        let payload = self.payload(state, clock, physical, records);
+        if let Outlet::Led(leader) = &mut self.outlet {
+            records.extend(leader.drain());
+        }
+        let payload = self.payload(state, physical, records);
         self.proposals.push_back(log.propose(payload)?);
         self.batches_in_flight += 1;
-        self.check_proposals()
+        self.payloads.0 += 1;
+        Ok(self.check_proposals()?)
     }
 
     /// A payload that was taken and then dropped (the log's protocol may lose its leadership for a
@@ -217,29 +309,32 @@ impl Term {
         dropped.map_or(Ok(()), Err)
     }
 
-    fn payload(&mut self, state: &GroupState, clock: &Clock, physical: u64, mut records: Vec<Record>) -> Bytes {
-        records.extend(self.engine.renew_lease(state, clock, physical).map(Record::Lease));
-        let closed = self.engine.closed_target(state, clock, physical);
-        let watermark = self.engine.watermark(state, clock, physical);
+    fn payload(&mut self, state: &GroupState, physical: u64, mut records: Vec<Record>) -> Bytes {
+        records.extend(self.engine.renew_lease(state, &self.clock, physical).map(Record::Lease));
+        let closed = self.closed(state, physical);
+        let watermark = self.engine.watermark(state, &self.clock, physical);
         Payload { closed, watermark, records }.encode()
+    }
+
+    /// What may be closed by a payload that holds all that is pending, and was taken from rings.
+    pub fn closed(&mut self, state: &GroupState, physical: u64) -> Timestamp {
+        let own = self.engine.closed_target(state, &self.clock, physical);
+        match &self.outlet {
+            Outlet::Led(leader) => leader.closed(own).max(state.closed()),
+            Outlet::Log | Outlet::Ring(_) => own,
+        }
     }
 
     /// Gives the lease up: hands to the log what is certified, and gives the payload that ends the
     /// lease after it.
-    pub fn give_up(
-        &mut self,
-        state: &GroupState,
-        clock: &Clock,
-        physical: u64,
-        log: &raft::Group,
-    ) -> Result<Bytes, raft::ProposeError> {
+    pub fn give_up(&mut self, state: &GroupState, physical: u64, log: &raft::Group) -> Result<Bytes, Ended> {
         self.gave_up = true;
         self.fast.set_serving(false);
-        let lease = self.engine.give_up_lease(clock, physical);
+        let lease = self.engine.give_up_lease(&self.clock, physical);
         // However many are on their way.
         self.batches_in_flight = 0;
-        self.pump(state, clock, physical, log)?;
-        Ok(self.payload(state, clock, physical, vec![Record::Lease(lease)]))
+        self.pump(state, physical, log)?;
+        Ok(self.payload(state, physical, vec![Record::Lease(lease)]))
     }
 
     // --- what comes from the log
@@ -257,6 +352,7 @@ impl Term {
     pub fn payload_applied(&mut self, term: u64) {
         if term == self.number {
             self.batches_in_flight = self.batches_in_flight.saturating_sub(1);
+            self.payloads.1 += 1;
         }
     }
 
@@ -270,7 +366,7 @@ impl Term {
         }
     }
 
-    pub fn end_waits(&mut self, ended: Vec<Ended>) {
+    pub fn end_waits(&mut self, ended: Vec<EndedWait>) {
         for e in ended {
             if let Some(waiting) = self.places.remove(&e.place) {
                 let _ = waiting.send(e.how);
@@ -280,7 +376,8 @@ impl Term {
 
     /// Everything certified is applied, and nothing else is on its way.
     pub fn is_idle(&self) -> bool {
-        self.batches_in_flight == 0 && self.pending.is_empty() && self.records.is_empty()
+        let has_taken = matches!(&self.outlet, Outlet::Led(leader) if leader.has_taken());
+        self.batches_in_flight == 0 && self.pending.is_empty() && self.records.is_empty() && !has_taken
     }
 
     /// What holds between the parts of a term.
@@ -296,6 +393,7 @@ impl Term {
 impl Drop for Term {
     fn drop(&mut self) {
         self.fast.set_serving(false);
+        self.fast.host.store(false, Ordering::Release);
         self.fast.leads_behind.store(false, Ordering::Release);
         self.fast.unsettle();
     }

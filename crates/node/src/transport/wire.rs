@@ -711,6 +711,10 @@ pub struct Ping {
     /// Groups that the sender holds a replica of and that are lost, as far as it knows (see
     /// [`crate::membership::reach`]).
     pub lost: Vec<(GroupId, Silence)>,
+    /// The sender is a host of a pod: it leads groups rather than others do. Not written where it
+    /// is not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_host: bool,
 }
 
 /// Of which of a group's voters nothing is heard.

@@ -14,6 +14,7 @@
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -32,6 +33,8 @@ pub(crate) struct Lease {
     sole: AtomicBool,
     /// Changes of voters under way: what is known of the voters may be out of date.
     changes: AtomicU32,
+    /// Told of the three events.
+    withdrawn: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 /// While it lives, this replica does not count as the only voter.
@@ -63,6 +66,18 @@ impl Lease {
             leader: AtomicBool::new(false),
             sole: AtomicBool::new(false),
             changes: AtomicU32::new(0),
+            withdrawn: OnceLock::new(),
+        }
+    }
+
+    /// Whom to tell when the lease ends before its time, in the moment before that can matter.
+    pub(crate) fn on_withdrawal(&self, tell: Box<dyn Fn() + Send + Sync>) {
+        let _ = self.withdrawn.set(tell);
+    }
+
+    fn tell_of_withdrawal(&self) {
+        if let Some(tell) = self.withdrawn.get() {
+            tell();
         }
     }
 
@@ -81,6 +96,9 @@ impl Lease {
     /// them.
     pub(crate) fn changing_voters(&self) -> ChangingVoters<'_> {
         self.changes.fetch_add(1, Ordering::AcqRel);
+        if self.sole.load(Ordering::Acquire) {
+            self.tell_of_withdrawal();
+        }
         ChangingVoters(self)
     }
 
@@ -114,6 +132,7 @@ impl Lease {
             *acks = Acks { term, withdrawn: true, ..Acks::default() };
         }
         self.until.store(0, Ordering::Release);
+        self.tell_of_withdrawal();
     }
 
     /// This replica has seen a later term than its own.
@@ -122,6 +141,7 @@ impl Lease {
         if term > acks.term {
             *acks = Acks { term, ..Acks::default() };
             self.until.store(0, Ordering::Release);
+            self.tell_of_withdrawal();
         }
     }
 

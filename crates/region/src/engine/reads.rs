@@ -70,7 +70,7 @@ impl Engine {
         if s < versions.gc_threshold() {
             return ReadGate::TooOld;
         }
-        self.floor = self.floor.max(s);
+        self.raise_floor(s, clock);
         if let Some(to) = self.missed(versions, target, columns, s) {
             return ReadGate::MoveTo(to);
         }

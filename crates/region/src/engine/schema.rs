@@ -30,7 +30,7 @@ impl Engine {
         match &self.grant_asked {
             _ if !self.leased() => Timestamp::MAX,
             Some(asked) => asked.bound.min(state.grant().bound),
-            None => state.grant().bound,
+            None => state.grant().bound.min(self.lowered_bound()),
         }
     }
 

@@ -147,7 +147,7 @@ impl Engine {
                 Touch::Prepared(id) if is_reserving || self.waits_for_its(turn, id) => outcome = Some(id),
                 Touch::Prepared(_) => reserved_by_other = reserved_by_other.or(Some(entry.target.start().clone())),
                 Touch::Committed(_) | Touch::TooOld => {
-                    return Preparation::Refuse(self.refused(state, versions, &request.reads, now));
+                    return Preparation::Refuse(self.refused(state, versions, &request.reads, now, clock));
                 }
             }
         }
@@ -242,7 +242,7 @@ impl Engine {
         if t > now {
             return Err(Unreached::Wait(self.waits.issue(WaitFor::Clock(t))));
         }
-        self.floor = self.floor.max(t);
+        self.raise_floor(t, clock);
         Ok(())
     }
 
@@ -269,7 +269,7 @@ impl Engine {
                 Touch::No => {}
                 Touch::InFlight(at) => wait_for = Some(WaitFor::Applied(at)),
                 Touch::Prepared(id) => wait_for = Some(WaitFor::Outcome(id)),
-                Touch::Committed(_) | Touch::TooOld => return Round::Refuse(self.refused(state, versions, entries, now)),
+                Touch::Committed(_) | Touch::TooOld => return Round::Refuse(self.refused(state, versions, entries, now, clock)),
             }
         }
         if let Some(what) = wait_for
@@ -286,8 +286,15 @@ impl Engine {
 
     /// Explains why these entries do not hold any more. The floor goes to `now`, so that what the
     /// retry is told stays true.
-    fn refused<V: Versions>(&mut self, state: &GroupState, versions: &V, entries: &[ReadEntry], now: Timestamp) -> Refused {
-        self.floor = self.floor.max(now);
+    fn refused<V: Versions>(
+        &mut self,
+        state: &GroupState,
+        versions: &V,
+        entries: &[ReadEntry],
+        now: Timestamp,
+        clock: &Clock,
+    ) -> Refused {
+        self.raise_floor(now, clock);
         let now = match self.in_flight.first_key_value() {
             Some((first, _)) => now.min(first.prev()),
             None => now.max(state.newest()),
@@ -329,7 +336,9 @@ impl Engine {
     /// [`Engine::prepare`] and at the end of the term.
     pub fn settled_through(&self, state: &GroupState) -> Option<Timestamp> {
         let newest = state.newest();
-        let is_settled = self.held.is_empty() && self.in_flight.first_key_value().is_none_or(|(first, _)| *first > newest);
+        let is_settled = self.pod.is_none()
+            && self.held.is_empty()
+            && self.in_flight.first_key_value().is_none_or(|(first, _)| *first > newest);
         is_settled.then_some(newest)
     }
 
@@ -337,7 +346,7 @@ impl Engine {
     /// will appear at or below that either. Without it such a snapshot would get as old as the last
     /// write.
     pub fn settled_when_idle(&self, state: &GroupState, closed: Timestamp) -> Option<Timestamp> {
-        (self.in_flight.is_empty() && self.held.is_empty()).then_some(state.newest().max(closed))
+        (self.pod.is_none() && self.in_flight.is_empty() && self.held.is_empty()).then_some(state.newest().max(closed))
     }
 
     /// Transactions that hold reservations here, those on their way into the log and those that

@@ -37,6 +37,7 @@ fn draw(rng: &mut SmallRng) -> Request {
             left: Left::Nothing,
             full: vec![(group, Left::Nothing)],
             lost: (0..1_000).map(|group| (GroupId(group), Silence { micros: u64::MAX, silent: u32::MAX, of: 0 })).collect(),
+            is_host: rng.random(),
         }),
         3 => Request::AwaitVersion { version },
         4 => Request::Grant {

@@ -17,6 +17,7 @@ use crate::membership::ask::Ask;
 use crate::membership::shared::Shared;
 use crate::replica::Replica;
 use crate::replica::groups::Route;
+use crate::replica::pod::slots::is_plain;
 use crate::transport::wire::{Request, Response};
 use futures::future::join_all;
 use meridian_base::limits::TOKENS_RESERVED_MAX;
@@ -232,7 +233,11 @@ impl Txn {
             // By an earlier attempt. Then only an outcome ends it: what this one fails for says
             // nothing about that one.
             let is_doubtful = may_have_happened;
-            let outcome = match self.gateway.shared.groups.route(group, attempt) {
+            let route = match is_plain(&request) {
+                true => self.gateway.shared.groups.route_plain(group, attempt),
+                false => self.gateway.shared.groups.route(group, attempt),
+            };
+            let outcome = match route {
                 Some(Route::Local(replica)) => {
                     may_have_happened = true;
                     self.commit_here(replica, &request).await.map(|outcome| (outcome, Vec::new()))

@@ -21,7 +21,7 @@ impl Txn {
         if self.may_reserve {
             self.reserve().await?;
         }
-        let far = groups.filter(|group| self.gateway.shared.groups.local_primary(*group).is_none()).count();
+        let far = groups.filter(|group| self.gateway.shared.groups.local_server(*group).is_none()).count();
         Ok(self.reserved.is_none() && far > 1)
     }
 

@@ -386,7 +386,7 @@ impl Transaction for Txn {
         if let Some(values) = self.reserved_keys(group, keys, columns) {
             return Ok(values);
         }
-        if locking != Locking::None && self.gateway.shared.groups.local_primary(group).is_some() {
+        if locking != Locking::None && self.gateway.shared.groups.local_server(group).is_some() {
             let mut values = Vec::with_capacity(keys.len());
             for key in keys {
                 values.push(self.get(group, key, columns, locking).await?);
@@ -430,7 +430,7 @@ impl Transaction for Txn {
     }
 
     fn locks_elsewhere(&self, group: GroupId) -> bool {
-        self.gateway.shared.groups.local_primary(group).is_none()
+        self.gateway.shared.groups.local_server(group).is_none()
     }
 
     async fn prefetch(&mut self, group: GroupId, keys: &[Key], columns: ColumnMask) -> Result<()> {

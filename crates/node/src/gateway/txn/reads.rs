@@ -14,14 +14,16 @@
 use super::Txn;
 use super::deadlock::{Watch, unless_deadlocked};
 use super::part::{Part, merged, without};
+use crate::replica::Replica;
 use crate::replica::groups::Route;
 use crate::replica::pages::covered;
 use crate::transport::wire::{ReadAnswer, ReadOp, ReadResult, ReplicaAnswer, ReplicaView, Request, Response, View};
 use bytes::Bytes;
 use meridian_base::escrow::{Late, Offer};
-use meridian_base::{ColumnMask, Error, GroupId, Key, KeyRange, NodeId, Result, Target, Timestamp};
+use meridian_base::{ColumnMask, Error, GroupId, Key, KeyRange, NodeId, Result, Target, Timestamp, escrow};
 use meridian_sql::env::{Locking, OnLocked, RowVisitor, Scan, ScanRows};
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -44,6 +46,15 @@ const ENTRIES_SENT_MAX: usize = 32;
 /// A result, with the `until` of each key, or of the page.
 pub(super) type Found = (ReadResult, Vec<Timestamp>);
 
+/// Whether a host of a pod may answer as well as the primary.
+fn is_plain(ops: &[ReadOp]) -> bool {
+    ops.iter().all(|op| match op {
+        ReadOp::Get { keys, .. } => !keys.iter().any(|key| escrow::is_key(key.as_bytes())),
+        ReadOp::Scan { range, .. } => !escrow::is_key(range.start.as_bytes()),
+        ReadOp::Share { .. } | ReadOp::Reserve { .. } => false,
+    })
+}
+
 fn another_question() -> Error {
     Error::internal("a node answered another question")
 }
@@ -59,7 +70,7 @@ impl Txn {
     ) -> Result<Option<Bytes>> {
         let locking = self.queueing(at, locking);
         if !self.reads_global(&self.parts[at], locking)
-            && let Some(replica) = self.gateway.shared.groups.local_primary(self.parts[at].group)
+            && let Some(replica) = self.server_here(at, std::slice::from_ref(key))
         {
             let watch = self.before_wait(at, locking);
             let me = self.gateway.shared.me();
@@ -101,7 +112,7 @@ impl Txn {
     ) -> Result<Vec<Option<Bytes>>> {
         if self.queueing(at, locking) == Locking::None
             && !self.reads_global(&self.parts[at], locking)
-            && let Some(replica) = self.gateway.shared.groups.local_primary(self.parts[at].group)
+            && let Some(replica) = self.server_here(at, &keys)
         {
             let part = &mut self.parts[at];
             part.prefetched.clear();
@@ -213,7 +224,15 @@ impl Txn {
             && part.writes.is_empty()
             && self.queueing(at, scan.locking) == Locking::None
             && !self.reads_global(part, scan.locking);
-        let Some(replica) = self.gateway.shared.groups.local_primary(group).filter(|_| is_plain) else { return Ok(None) };
+        let Some(replica) = self
+            .gateway
+            .shared
+            .groups
+            .local_server(group)
+            .filter(|r| is_plain && (r.is_serving() || !escrow::is_key(scan.range.start.as_bytes())))
+        else {
+            return Ok(None);
+        };
         self.note_page();
         let part = &mut self.parts[at];
         part.prefetched.clear();
@@ -235,6 +254,14 @@ impl Txn {
         }
     }
 
+    /// The replica on this node that answers for these keys, if there is one. Keys of escrow shares
+    /// are asked for at the primary itself.
+    fn server_here(&self, at: usize, keys: &[Key]) -> Option<Arc<Replica>> {
+        let has_shares = || keys.iter().any(|key| escrow::is_key(key.as_bytes()));
+        let replica = self.gateway.shared.groups.local_server(self.parts[at].group)?;
+        (replica.is_serving() || !has_shares()).then_some(replica)
+    }
+
     /// Whether this gateway may know more than where the part is read. What is newer than a
     /// snapshot of GLOBAL rows helps only who is going to be certified.
     fn is_overlaid(&self, at: usize) -> bool {
@@ -247,7 +274,7 @@ impl Txn {
         if self.gateway.shared.catalog.is_global(group) {
             return !self.gateway.shared.groups.is_held_here(group);
         }
-        self.gateway.shared.groups.local_primary(group).is_none()
+        self.gateway.shared.groups.local_server(group).is_none()
             && !(self.may_read_at_replicas() && self.gateway.shared.groups.is_held_here(group))
     }
 
@@ -394,7 +421,11 @@ impl Txn {
         loop {
             self.gateway.shared.check_reach(group)?;
             let asked = Instant::now();
-            let answer = match self.gateway.shared.groups.route(group, attempt) {
+            let route = match is_plain(&ops) {
+                true => self.gateway.shared.groups.route_plain(group, attempt),
+                false => self.gateway.shared.groups.route(group, attempt),
+            };
+            let answer = match route {
                 Some(Route::Local(replica)) => {
                     self.note_queue(at, self.gateway.shared.me(), locking);
                     let part = &mut self.parts[at];

@@ -9,6 +9,7 @@
 //! * [`record`]: what a group's log contains.
 //! * [`envelope`]: encoded values to which a field or a kind can be added; [`version`]: which of
 //!   them may be written.
+//! * [`bugs`]: rules that tests leave out one at a time.
 //! * [`error`]: the error type, whose kind says what follows: retry, give up, or stop the node.
 //! * [`invariants`]: whether structures are checked after every event.
 //! * [`limits`]: every bound, with its reason.
@@ -19,6 +20,7 @@
 //! This crate knows nothing about SQL, Raft, or how anything is stored.
 
 pub mod ballot;
+pub mod bugs;
 pub mod envelope;
 pub mod error;
 pub mod escrow;

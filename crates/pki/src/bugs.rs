@@ -1,75 +1,34 @@
 //! Rules that tests leave out one at a time, to see that somebody notices.
 
-/// A rule that is left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum PlantedBug {
+meridian_base::planted_bugs! {
     /// A certificate of another cluster is good if its authority is.
-    IgnoresCluster,
+    IgnoresCluster = "ignores-cluster",
     /// Whoever calls a node takes another node's answer.
-    IgnoresWhoAnswers,
+    IgnoresWhoAnswers = "ignores-who-answers",
     /// Certificates hold for ever.
-    IgnoresExpiry,
+    IgnoresExpiry = "ignores-expiry",
     /// A decommissioned node's certificate goes on working.
-    IgnoresRevocation,
+    IgnoresRevocation = "ignores-revocation",
     /// A node's certificate is a login of the role of its common name.
-    NodeIsRole,
+    NodeIsRole = "node-is-role",
     /// A joiner sends its proof to whoever answers.
-    JoinerTrustsAnybody,
+    JoinerTrustsAnybody = "joiner-trusts-anybody",
     /// A token is good for a second node.
-    TokenUsedTwice,
+    TokenUsedTwice = "token-used-twice",
     /// A token is good after its end.
-    TokenIgnoresExpiry,
+    TokenIgnoresExpiry = "token-ignores-expiry",
     /// The proof says nothing about the connection, so whoever sees it may use it elsewhere.
-    ProofUnbound,
+    ProofUnbound = "proof-unbound",
     /// The proof says nothing about the key, so whoever passes it on may put another one in.
-    KeyUnbound,
+    KeyUnbound = "key-unbound",
     /// The joiner is told why it is refused.
-    RefusalTellsWhy,
+    RefusalTellsWhy = "refusal-tells-why",
     /// A client resumes a session, and its certificate is not looked at.
-    ResumesSessions,
+    ResumesSessions = "resumes-sessions",
     /// The new authority signs before everybody knows it.
-    SignsEarly,
+    SignsEarly = "signs-early",
     /// The old authority goes before its last certificate.
-    RemovesEarly,
+    RemovesEarly = "removes-early",
     /// Unknown users are given another salt each time.
-    RandomMockSalt,
-}
-
-impl PlantedBug {
-    /// All of them.
-    pub const ALL: [PlantedBug; 15] = [
-        PlantedBug::IgnoresCluster,
-        PlantedBug::IgnoresWhoAnswers,
-        PlantedBug::IgnoresExpiry,
-        PlantedBug::IgnoresRevocation,
-        PlantedBug::NodeIsRole,
-        PlantedBug::JoinerTrustsAnybody,
-        PlantedBug::TokenUsedTwice,
-        PlantedBug::TokenIgnoresExpiry,
-        PlantedBug::ProofUnbound,
-        PlantedBug::KeyUnbound,
-        PlantedBug::RefusalTellsWhy,
-        PlantedBug::ResumesSessions,
-        PlantedBug::SignsEarly,
-        PlantedBug::RemovesEarly,
-        PlantedBug::RandomMockSalt,
-    ];
-}
-
-/// A set of planted bugs; empty by default.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub struct PlantedBugs(u32);
-
-impl PlantedBugs {
-    /// None: production.
-    pub const NONE: PlantedBugs = PlantedBugs(0);
-
-    /// One bug.
-    pub fn only(bug: PlantedBug) -> PlantedBugs {
-        PlantedBugs(1 << bug as u32)
-    }
-    /// Whether this rule is left out.
-    pub fn has(self, bug: PlantedBug) -> bool {
-        self.0 & (1 << bug as u32) != 0
-    }
+    RandomMockSalt = "random-mock-salt",
 }

@@ -1,31 +1,8 @@
 //! Rules left out on purpose, to see that tests find it (design: counterexamples, rows 37 to 79).
-//! Production never leaves any out. `docs/design/pod.md` says which test finds which.
+//! Production never leaves any out. `docs/design/pod.md` says which test finds which. Some of the
+//! rules are kept by the caller, who asks for their bugs as well.
 
-macro_rules! bugs {
-    ($($(#[$doc:meta])* $bug:ident = $name:literal,)*) => {
-        /// One rule left out. The numbers are rows of the counterexamples. Some of the rules are
-        /// kept by the caller, who asks for their bugs as well.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        #[repr(u8)]
-        pub enum PlantedBug { $($(#[$doc])* $bug,)* }
-
-        impl PlantedBug {
-            /// All of them, for a campaign.
-            pub const ALL: &[PlantedBug] = &[$(PlantedBug::$bug,)*];
-
-            /// As on a command line: `space-of-taken`.
-            pub fn name(self) -> &'static str {
-                match self { $(PlantedBug::$bug => $name,)* }
-            }
-            /// The reverse of [`PlantedBug::name`].
-            pub fn from_name(name: &str) -> Option<PlantedBug> {
-                PlantedBug::ALL.iter().copied().find(|bug| bug.name() == name)
-            }
-        }
-    };
-}
-
-bugs! {
+meridian_base::planted_bugs! {
     /// A host writes over records of its ring that L has taken and other hosts have not applied.
     SpaceOfTaken = "space-of-taken",
     /// 54: a vote that is durable does not raise `acked`.
@@ -86,36 +63,4 @@ bugs! {
     NoQuarantine = "no-quarantine",
     /// 73: a dead host's valid bits stay for another machine with its number.
     DeadBitsStay = "dead-bits-stay",
-}
-
-/// A set of planted bugs; empty by default. Testing it is one `and`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub struct PlantedBugs(u64);
-
-impl PlantedBugs {
-    /// None: production.
-    pub const NONE: PlantedBugs = PlantedBugs(0);
-
-    /// One bug.
-    pub fn only(bug: PlantedBug) -> PlantedBugs {
-        PlantedBugs(1 << bug as u8)
-    }
-    /// Whether this rule is left out.
-    #[inline]
-    pub fn has(self, bug: PlantedBug) -> bool {
-        self.0 & (1 << bug as u8) != 0
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_unique_and_read_back() {
-        for bug in PlantedBug::ALL {
-            assert_eq!(PlantedBug::from_name(bug.name()), Some(*bug));
-            assert_eq!(PlantedBug::ALL.iter().filter(|b| PlantedBugs::only(*bug).has(**b)).count(), 1);
-        }
-    }
 }

@@ -269,6 +269,7 @@ async fn absurd_claims_of_a_member_stop_nobody() {
             left: Left::Nothing,
             full: groups().map(|group| (group, Left::Nothing)).collect(),
             lost: groups().map(|group| (group, Silence { micros: u64::MAX, silent: u32::MAX, of: 0 })).collect(),
+            is_host: true,
         }),
         Request::Closed(groups().map(|group| ClosedPromise { group, closed: Timestamp(u64::MAX - 1), index: 0 }).collect()),
         Request::Settled(groups().collect()),

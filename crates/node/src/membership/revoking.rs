@@ -1,4 +1,5 @@
-//! Nodes that were decommissioned: their certificates are good no more.
+//! Nodes that were decommissioned: nobody talks to them any more, and their certificates are good no
+//! more.
 
 use crate::membership::shared::Shared;
 use crate::transport::wire::Standing;
@@ -20,11 +21,10 @@ pub(crate) async fn watch(shared: Arc<Shared>) {
     }
 }
 
-/// A node that was decommissioned is told so in handshakes, and nothing else. One member may say
+/// A node that was decommissioned is told so when it connects, and nothing else. One member may say
 /// what it likes; more than half of them know.
 pub(crate) fn is_told_revoked(shared: &Shared) -> bool {
-    let Some(certificates) = &shared.certificates else { return false };
-    let told = certificates.keys.told_revoked();
+    let told = shared.rpc.told_revoked();
     let nodes = shared.catalog.nodes();
     let others = nodes.iter().filter(|n| n.id != shared.me() && n.standing != Standing::Decommissioned);
     let mut others: Vec<NodeId> = others.map(|n| n.id).collect();

@@ -99,6 +99,7 @@ pub struct Rpc {
     links: Option<Links>,
     echoes: Option<Echoes>,
     protection: Protection,
+    revoked: Revoked,
     /// Connections that others have opened, by number: whose, and how they are ended.
     served: Mutex<BTreeMap<u64, (NodeId, Arc<Notify>)>>,
     next_served: AtomicU64,
@@ -118,6 +119,14 @@ pub struct Rpc {
     /// Messages of transactions to other regions, for the budget «0 cross-region messages on a
     /// local transaction's path».
     pub(crate) far_messages: AtomicU64,
+}
+
+/// Decommissioned nodes, where there are no certificates ([`Keys`](super::security::Keys)).
+#[derive(Default)]
+struct Revoked {
+    nodes: RwLock<BTreeSet<NodeId>>,
+    /// Members that have told this node that it is one of them.
+    told: RwLock<BTreeSet<NodeId>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -227,6 +236,7 @@ impl Rpc {
             links,
             echoes,
             protection,
+            revoked: Revoked::default(),
             served: Mutex::default(),
             next_served: AtomicU64::new(0),
             refused: Mutex::new(None),
@@ -245,12 +255,14 @@ impl Rpc {
 
     /// These nodes were decommissioned, and no others. Their connections end.
     pub(crate) fn revoke(&self, nodes: BTreeSet<NodeId>) {
-        let Some(keys) = self.protection.keys() else { return };
-        if !keys.revoke(nodes) {
+        let is_new = match self.protection.keys() {
+            Some(keys) => keys.revoke(nodes),
+            None => std::mem::replace(&mut *self.revoked.nodes.write(), nodes.clone()) != nodes,
+        };
+        if !is_new {
             return;
         }
-        let Some(tls) = keys.tls() else { return };
-        let is_out = |node: NodeId| !tls.still_admits(&meridian_pki::tls::Peer::Node(node));
+        let is_out = |node: NodeId| self.is_revoked(node);
         for (_, ended) in self.served.lock().values().filter(|(node, _)| is_out(*node)) {
             ended.notify_one();
         }
@@ -259,6 +271,20 @@ impl Rpc {
                 connection.close(&unreachable(&peer.addr(), "its node was decommissioned"));
             }
         }
+    }
+
+    /// Whether a node was decommissioned, so that nobody talks to it.
+    fn is_revoked(&self, node: NodeId) -> bool {
+        match self.protection.keys() {
+            Some(keys) => keys.tls().is_some_and(|tls| !tls.still_admits(&meridian_pki::tls::Peer::Node(node))),
+            None => self.revoked.nodes.read().contains(&node),
+        }
+    }
+
+    /// Members that have told this node that it was decommissioned.
+    pub(crate) fn told_revoked(&self) -> BTreeSet<NodeId> {
+        let told = self.revoked.told.read().clone();
+        told.into_iter().chain(self.protection.keys().into_iter().flat_map(|keys| keys.told_revoked())).collect()
     }
 
     /// Ends every connection, those of others as well: whoever is still trusted connects again.
@@ -554,6 +580,13 @@ impl Rpc {
             }
             Welcome::Accepted { node, region, zone, versions: _ } => (node, Place { region, zone }),
             Welcome::Elsewhere(_) => return Err(unreachable(addr, "it takes itself for somebody else")),
+            Welcome::Revoked => {
+                if to != NodeId(0) {
+                    self.revoked.told.write().insert(to);
+                }
+                let why = "this node was decommissioned";
+                return Err(Error::new(meridian_base::ErrorKind::Fatal, "08004", why));
+            }
             Welcome::Refused(why) => return Err(Error::new(meridian_base::ErrorKind::Fatal, "08004", why)),
         };
         let delay = self.delay_to(&me.place, &there);

@@ -72,6 +72,8 @@ pub enum Welcome {
     Refused(String),
     /// The receiver is not [`Hello::to`] but this node; 0: no member of a cluster yet.
     Elsewhere(NodeId),
+    /// The sender was decommissioned. With certificates it is told so in the handshake before.
+    Revoked,
 }
 
 /// A question to a node.

@@ -155,6 +155,10 @@ impl Rpc {
             write_plain(&mut stream, &Welcome::Refused(why.clone())).await?;
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         }
+        if hello.node != NodeId(0) && self.is_revoked(hello.node) {
+            write_plain(&mut stream, &Welcome::Revoked).await?;
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} was decommissioned", hello.node)));
+        }
         if hello.to != NodeId(0) && hello.to != me.node {
             write_plain(&mut stream, &Welcome::Elsewhere(me.node)).await?;
             return Err(io::Error::new(io::ErrorKind::NotConnected, format!("{} asks for node {} here", hello.node, hello.to)));
@@ -175,7 +179,7 @@ impl Rpc {
         let mut frames = frames::Reader::new(read, &self.memory, None);
         let caller = caller.unwrap_or(if hello.node == NodeId(0) { Caller::Stranger } else { Caller::Node(hello.node) });
         let served = Served::new(&self, hello.node);
-        if self.is_revoked(hello.node) {
+        if hello.node != NodeId(0) && self.is_revoked(hello.node) {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} was decommissioned", hello.node)));
         }
         let answering_now = Arc::new(AtomicUsize::new(0));
@@ -259,11 +263,6 @@ impl Rpc {
             }
         }
         Ok(())
-    }
-
-    fn is_revoked(&self, node: NodeId) -> bool {
-        let tls = self.protection.keys().and_then(|keys| keys.tls());
-        tls.is_some_and(|tls| node != NodeId(0) && !tls.still_admits(&meridian_pki::tls::Peer::Node(node)))
     }
 
     /// An answer that finds no room is dropped: whoever asked has not read the ones before it.

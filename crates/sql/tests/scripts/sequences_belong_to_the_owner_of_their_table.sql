@@ -145,7 +145,7 @@ set session authorization pseq_a;
 ----
 (SET)
 
-create view pseq_v as select 1 as x;
+create view pseq_v as select b as x from pseq_t;
 ----
 (CREATE VIEW)
 

@@ -31,6 +31,10 @@ impl<E: Environment> SessionSystem<E> {
     fn act(&self, catalog: &Catalog, acting: Acting, local: bool) {
         let role = acting.role.map_or_else(|| "none".to_string(), |role| catalog.role_name(role));
         self.settings().set_acting(acting, &catalog.role_name(acting.session), &role, local);
+        self.acts_as(catalog, acting.current());
+    }
+    fn acts_as(&self, catalog: &Catalog, role: DescriptorId) {
+        self.set_acting(role, catalog.role_by_id(role).is_some_and(|r| r.is_superuser));
     }
     /// `SET ROLE`; `None`: `NONE`, or the default.
     pub fn set_role(&self, catalog: &Catalog, name: Option<&str>, local: bool) -> Result<()> {
@@ -93,8 +97,7 @@ impl<E: Environment> Session<E> {
         (self.eval.role, self.eval.session_role) = (acting.current(), acting.session);
         if is_another {
             // As in PostgreSQL, the setting `is_superuser` does not follow ALTER ROLE.
-            let is_superuser = catalog.role_by_id(acting.current()).is_some_and(|r| r.is_superuser);
-            self.system.set_acting(acting.current(), is_superuser);
+            self.system.acts_as(&catalog, acting.current());
         }
         true
     }

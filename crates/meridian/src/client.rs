@@ -192,7 +192,8 @@ impl Client for PgClient {
 pub fn driver_error(e: &tokio_postgres::Error) -> Error {
     let Some(db) = e.as_db_error() else {
         let state = if e.is_closed() { "08006" } else { "08001" };
-        return Error::new(ErrorKind::Unavailable, state, e.to_string());
+        let why = std::error::Error::source(e).map_or(String::new(), |why| format!(": {why}"));
+        return Error::new(ErrorKind::Unavailable, state, format!("{e}{why}"));
     };
     let kind = match db.code().code() {
         "40001" | "40P01" => ErrorKind::Retry,

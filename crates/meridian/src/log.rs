@@ -26,9 +26,12 @@ impl<W: Write> Write for Lines<W> {
         let end = (0..=LINE_BYTES_MAX.min(body.len())).rev().find(|at| body.is_char_boundary(*at)).unwrap_or(0);
         let mut line = String::with_capacity(end + 8);
         for c in body[..end].chars() {
-            // The separators of lines and of paragraphs are no control characters.
+            // The separators of lines and of paragraphs, and what turns the direction of a text
+            // around, are no control characters.
             match c {
-                c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') => line.extend(c.escape_default()),
+                c if c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}') => {
+                    line.extend(c.escape_default());
+                }
                 c => line.push(c),
             }
         }

@@ -11,14 +11,19 @@ pub struct Args {
     /// The node's data directory.
     #[arg(long, value_name = "DIR", default_value = "meridian-data")]
     data_dir: PathBuf,
+    /// Where its certificates are: certs of the data directory, unless it was started with another
+    /// directory.
+    #[arg(long, value_name = "DIR")]
+    certs_dir: Option<PathBuf>,
     /// The database.
     #[arg(long, default_value = "defaultdb")]
     database: String,
 }
 
 pub async fn run(args: Args) -> Result<ExitCode> {
-    say!("{}", url_of(&args.data_dir, &args.database)?);
-    if certs_dir(&args.data_dir).exists() && first_login::read(&args.data_dir)?.is_none() {
+    let certs = args.certs_dir.unwrap_or_else(|| certs_dir(&args.data_dir));
+    say!("{}", url_with(&args.data_dir, &certs, &args.database)?);
+    if certs.exists() && first_login::read(&args.data_dir)?.is_none() {
         eprintln!(
             "The password of root is in {} of the node that founded the cluster; this directory has none.",
             first_login::FILE
@@ -29,12 +34,20 @@ pub async fn run(args: Args) -> Result<ExitCode> {
 
 /// The URL of a node that has been started with a data directory.
 pub fn url_of(data_dir: &Path, database: &str) -> Result<String> {
+    url_with(data_dir, &certs_dir(data_dir), database)
+}
+
+fn url_with(data_dir: &Path, certs: &Path, database: &str) -> Result<String> {
     let Some(addr) = sql_addr_in(data_dir) else {
         return Err(Error::fatal(format!("no node has been started with the data directory {}", data_dir.display())));
     };
     let password = first_login::read(data_dir)?;
-    let authorities = certs_dir(data_dir).join("ca.crt");
-    let authorities = authorities.canonicalize().ok();
+    let authorities = certs.join("ca.crt").canonicalize().ok();
+    if password.is_some() && authorities.is_none() {
+        // Only a secure cluster has passwords.
+        let e = Error::fatal(format!("there is no ca.crt in {}", certs.display()));
+        return Err(e.hint("Say with --certs-dir where the node's certificates are."));
+    }
     Ok(url(&addr, database, password.as_deref(), authorities.as_deref()))
 }
 

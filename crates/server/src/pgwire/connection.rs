@@ -72,10 +72,10 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send>(
     let begun = async {
         let Some(request) = startup::request(&mut wire, |pid, key| server.cancel(pid, key)).await? else { return Ok(None) };
         let begun = startup::begin(&mut wire, request)?;
-        let role = login::authenticate(&mut wire, server, client, &begun.user, &begun.database).await?;
-        Ok(Some(begun.of(role)))
+        let proof = login::authenticate(&mut wire, server, client, &begun.user, &begun.database).await?;
+        Ok(Some((begun.of(proof.role), proof)))
     };
-    let request = match startup.within(begun).await {
+    let (request, proof) = match startup.within(begun).await {
         Some(Ok(Some(request))) => request,
         Some(Ok(None)) | None => return,
         Some(Err(error)) => return refuse(&mut wire, peer, &error).await,
@@ -87,10 +87,15 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send>(
     if server.phase() != Phase::Serving {
         return refuse(&mut wire, peer, &Error::sql("57P03", "the database system is shutting down")).await;
     }
+    let (user, database) = (request.user.clone(), request.database.clone());
     let (session, key) = match startup::open(&mut wire, server, request, client, seat.id()).await {
         Ok(opened) => opened,
-        Err(error) => return refuse(&mut wire, peer, &error).await,
+        Err(error) => {
+            proof.failed(&user, &database, client, &error);
+            return refuse(&mut wire, peer, &error).await;
+        }
     };
+    proof.succeeded(&user, &database, client);
     seat.register(key, session.cancel_handle());
     if wire.send().await.is_err() {
         return;

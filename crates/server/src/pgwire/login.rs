@@ -21,40 +21,56 @@ use meridian_sql::session::SessionFactory;
 use pgwire::messages::startup::Authentication;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// Has a client prove that it is the user that it says it is. Returns the role that it has proved to
-/// be, by its id: the name may be another's a moment later.
+/// What a client has proved.
+pub struct Proof {
+    /// The role that it is, by its id: the name may be another's a moment later. `None`: nobody
+    /// asks, or there is no such role.
+    pub role: Option<DescriptorId>,
+    /// How. `None`: nobody asks.
+    method: Option<&'static str>,
+}
+
+impl Proof {
+    /// Its session is open.
+    pub fn succeeded(&self, user: &str, database: &str, client: &Client) {
+        if let Some(method) = self.method {
+            tracing::info!(event = "login", user, database, peer = client.peer, method, "a client has logged in");
+        }
+    }
+    /// It may not have one all the same.
+    pub fn failed(&self, user: &str, database: &str, client: &Client, error: &Error) {
+        if self.method.is_some() {
+            failed(user, database, client, error);
+        }
+    }
+}
+
+/// What a stranger has chosen stands in fields, where it is quoted.
+fn failed(user: &str, database: &str, client: &Client, error: &Error) {
+    let (sqlstate, reason, why) = (error.sqlstate(), error.message(), error.get_detail().unwrap_or_default());
+    tracing::warn!(event = "login_failed", user, database, peer = client.peer, sqlstate, reason, why, "a login has failed");
+}
+
+/// Has a client prove that it is the user that it says it is.
 pub async fn authenticate<S: AsyncRead + AsyncWrite + Unpin + Send>(
     wire: &mut Wire<S>,
     server: &PgServer,
     client: &Client,
     user: &str,
     database: &str,
-) -> Result<Option<DescriptorId>> {
+) -> Result<Proof> {
     if server.options().security.mode == LoginMode::Trust {
-        return Ok(None);
+        return Ok(Proof { role: None, method: None });
     }
     let proved = prove(wire, server, client, user, database).await;
     match &proved {
-        Ok((method, _)) => {
-            server.guesses().succeeded(client);
-            tracing::info!(event = "login", user, database, peer = client.peer, method, "a client has logged in");
-        }
+        Ok(_) => server.guesses().succeeded(client),
         Err(e) => {
-            let why = e.get_detail().unwrap_or_default();
-            tracing::warn!(
-                event = "login_failed",
-                user,
-                database,
-                peer = client.peer,
-                sqlstate = e.sqlstate(),
-                why,
-                "{}",
-                e.message()
-            );
+            failed(user, database, client, e);
             tokio::time::sleep(server.guesses().failed(client)).await;
         }
     }
-    proved.map(|(_, role)| role).map_err(told)
+    proved.map(|(method, role)| Proof { role, method: Some(method) }).map_err(told)
 }
 
 /// What the client is told: nothing about why its password is wrong.

@@ -331,9 +331,7 @@ impl Deriver<'_> {
             return self.must_be_superuser("must be superuser to alter superusers");
         }
         let is_admin = || self.catalog.is_admin_of(self.who.role, role.id, &self.names().database);
-        // A session's user may let others into its own role (as in PostgreSQL 15).
-        let is_own = role.id == self.who.role && role.id == self.names().session_role;
-        match self.creates_roles() || is_admin() || is_own {
+        match self.creates_roles() || is_admin() {
             true => Ok(()),
             false => Err(Error::sql("42501", format!("must have admin option on role \"{}\"", role.name))),
         }

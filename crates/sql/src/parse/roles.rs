@@ -465,13 +465,19 @@ pub fn without_passwords(text: &str) -> std::borrow::Cow<'_, str> {
     if !["role", "user", "group"].iter().any(|w| lower.contains(w)) {
         return text.into();
     }
+    let is_of_role = ["create", "alter"].iter().any(|verb| {
+        let object = lower.trim_start().strip_prefix(verb).unwrap_or_default().trim_start();
+        ["role", "user", "group"].iter().any(|what| object.starts_with(what))
+    });
     let (mut out, mut from) = (String::new(), 0);
     while let Some(at) = lower[from..].find(WORD).map(|at| from + at + WORD.len()) {
         let after = &text[at..];
         let spaces = after.len() - after.trim_start().len();
         let rest = &after[spaces..];
-        // A literal of any kind begins here, or a comment may hide one.
-        let begins = rest.starts_with(['\'', '$', '-', '/']) || rest.get(1..2) == Some("'") || rest.get(1..3) == Some("&'");
+        // A literal of any kind begins here, or a comment may hide one. What follows the word in a
+        // statement about roles is meant to be one.
+        let begins =
+            is_of_role || rest.starts_with(['\'', '$', '-', '/']) || rest.get(1..2) == Some("'") || rest.get(1..3) == Some("&'");
         out.push_str(&text[from..at]);
         from = at;
         if begins {
@@ -511,6 +517,8 @@ mod tests {
             "alter role a password $x$secret$x$",
             "alter role a password /* 'x' */ 'secret'",
             "alter role a password U&'secret'; select 1",
+            "alter role a password secret",
+            "create user a password \"secret\"",
         ] {
             assert!(!without_passwords(text).contains("secret"), "{text}");
         }

@@ -260,7 +260,7 @@ impl Binder<'_> {
             }
             Relation::System(t) => {
                 if t.is_secret() {
-                    self.need_by(NeedOn::Secrets(t), Privileges::SELECT, None);
+                    self.need_by(NeedOn::Secrets(t), Privileges::SELECT, self.behalf);
                 }
                 let schema = Some(t.schema.to_string());
                 Ok(self.computed(Computed::System(t), &shown, schema))

@@ -204,8 +204,13 @@ impl<'a> Binder<'a> {
         bound
     }
 
-    /// Notes that whoever the statement acts for needs privileges on an object.
+    /// Notes that whoever the statement acts for needs privileges on an object, and may use the schema
+    /// in which the statement has named it.
     pub(crate) fn need(&mut self, object: DescriptorId, privileges: Privileges) {
+        let schema = self.ctx.catalog.descriptors.get(&object).map(|d| d.parent());
+        if let Some(schema) = schema.filter(|schema| self.behalf.is_none() && self.ctx.catalog.access(*schema).is_some()) {
+            self.need_by(NeedOn::Object(schema), Privileges::USAGE, None);
+        }
         self.need_by(NeedOn::Object(object), privileges, self.behalf);
     }
     pub(crate) fn need_by(&mut self, on: NeedOn, privileges: Privileges, by: Option<DescriptorId>) {

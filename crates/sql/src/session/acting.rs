@@ -10,6 +10,7 @@ use super::transaction::Block;
 use crate::catalog::Catalog;
 use crate::env::Environment;
 use meridian_base::{DescriptorId, Error, Result};
+use std::sync::Arc;
 
 /// Who acts, by the ids of roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,42 +38,66 @@ impl<E: Environment> SessionSystem<E> {
         self.set_acting(role, catalog.role_by_id(role).is_some_and(|r| r.is_superuser));
     }
     /// `SET ROLE`; `None`: `NONE`, or the default.
-    pub fn set_role(&self, catalog: &Catalog, name: Option<&str>, local: bool) -> Result<()> {
+    pub fn set_role(&self, judges: &Judges, name: Option<&str>, local: bool) -> Result<()> {
         let session = self.settings().now().acting.session;
         let role = match name {
             None => None,
             Some(name) => {
-                let Some(role) = catalog.find_role(name) else {
-                    return Err(Error::sql("22023", format!("role \"{name}\" does not exist")));
-                };
-                if !catalog.may_become(session, role.id, self.database()) {
+                let role = judges.role(name)?;
+                if !judges.agree(role, |catalog| catalog.may_become(session, role, self.database())) {
                     return Err(Error::sql("42501", format!("permission denied to set role \"{name}\"")));
                 }
-                Some(role.id)
+                Some(role)
             }
         };
-        self.act(catalog, Acting { session, role }, local);
+        self.act(&judges.catalog, Acting { session, role }, local);
         Ok(())
     }
     /// `SET SESSION AUTHORIZATION`; `None`: the user that has logged in.
-    pub fn set_session_authorization(&self, catalog: &Catalog, name: Option<&str>, local: bool) -> Result<()> {
+    pub fn set_session_authorization(&self, judges: &Judges, name: Option<&str>, local: bool) -> Result<()> {
         let login = self.login_role();
         let session = match name {
             None => login,
             Some(name) => {
-                let Some(role) = catalog.find_role(name) else {
-                    return Err(Error::sql("22023", format!("role \"{name}\" does not exist")));
-                };
-                let is_superuser = catalog.role_by_id(login).is_some_and(|r| r.is_superuser);
-                if role.id != login && !is_superuser {
+                let role = judges.role(name)?;
+                let is_superuser = |catalog: &Catalog| catalog.role_by_id(login).is_some_and(|r| r.is_superuser);
+                if role != login && !judges.agree(login, is_superuser) {
                     let refused = format!("permission denied to set session authorization \"{name}\"");
                     return Err(Error::sql("42501", refused));
                 }
-                role.id
+                role
             }
         };
-        self.act(catalog, Acting { session, role: None }, local);
+        self.act(&judges.catalog, Acting { session, role: None }, local);
         Ok(())
+    }
+}
+
+/// What says who may act as whom. A right that was taken away counts at once, also in a block that
+/// began before, and in one that reads the past.
+pub(crate) struct Judges {
+    /// With the changes of the block, if it has made some.
+    catalog: Arc<Catalog>,
+    /// The newest catalog, if others have changed something since the block's first change.
+    newest: Option<Arc<Catalog>>,
+}
+
+impl Judges {
+    pub fn only(newest: Arc<Catalog>) -> Judges {
+        Judges { catalog: newest, newest: None }
+    }
+    fn role(&self, name: &str) -> Result<DescriptorId> {
+        let missing = || Error::sql("22023", format!("role \"{name}\" does not exist"));
+        self.catalog.find_role(name).map(|r| r.id).ok_or_else(missing)
+    }
+    /// Whether all that know a role say so.
+    fn agree(&self, role: DescriptorId, say: impl Fn(&Catalog) -> bool) -> bool {
+        let newest = self.newest.as_ref().filter(|newest| newest.role_by_id(role).is_some());
+        say(&self.catalog) && newest.is_none_or(|newest| say(newest))
+    }
+    /// The one that has the last word about who may do what.
+    pub fn last(&self) -> &Arc<Catalog> {
+        self.newest.as_ref().unwrap_or(&self.catalog)
     }
 }
 
@@ -101,17 +126,26 @@ impl<E: Environment> Session<E> {
         }
         true
     }
+    /// See [`Judges`].
+    pub(super) fn judges(&self) -> Judges {
+        let newest = self.env.catalog();
+        match &self.block {
+            Some(Block { ddl: Some(ddl), catalog: Some(catalog), .. }) => {
+                let is_another = ddl.base().seen != newest.seen;
+                Judges { catalog: catalog.clone(), newest: is_another.then_some(newest) }
+            }
+            _ => Judges::only(newest),
+        }
+    }
     /// See [`SessionSystem::set_role`].
     pub(super) fn set_role(&mut self, name: Option<&str>, local: bool) -> Result<()> {
-        let catalog = self.catalog();
-        self.system.set_role(&catalog, name, local)?;
+        self.system.set_role(&self.judges(), name, local)?;
         self.settle_acting();
         Ok(())
     }
     /// See [`SessionSystem::set_session_authorization`].
     pub(super) fn set_session_authorization(&mut self, name: Option<&str>, local: bool) -> Result<()> {
-        let catalog = self.catalog();
-        self.system.set_session_authorization(&catalog, name, local)?;
+        self.system.set_session_authorization(&self.judges(), name, local)?;
         self.settle_acting();
         Ok(())
     }

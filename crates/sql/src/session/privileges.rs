@@ -70,9 +70,11 @@ impl<E: Environment> Session<E> {
             let object = match &need.on {
                 NeedOn::Object(object) => *object,
                 NeedOn::Secrets(table) => {
-                    let roles = if reads_past { newest } else { catalog };
-                    if !table.is_shown_to(&self.authorities.of(roles, role, &self.names.database)) {
-                        return Err(denied(if table.is_view { "view" } else { "table" }, table.name));
+                    let own = Some(catalog).filter(|_| !reads_past);
+                    for roles in own.into_iter().chain(Some(newest).filter(|_| reads_past || asks_newest)) {
+                        if !table.is_shown_to(&self.authorities.of(roles, role, &self.names.database)) {
+                            return Err(denied(if table.is_view { "view" } else { "table" }, table.name));
+                        }
                     }
                     continue;
                 }
@@ -82,7 +84,8 @@ impl<E: Environment> Session<E> {
                 let who = self.authorities.of(catalog, role, &self.names.database);
                 catalog.check(&who, object, need.privileges)?;
             } else if !is_there_now {
-                // What was granted may have been revoked before the object was dropped.
+                // What was granted may have been revoked before the object was dropped, and its owner
+                // may have been another one then.
                 let who = self.authorities.of(newest, role, &self.names.database);
                 catalog.check_without_grants(&who, object, need.privileges)?;
             }
@@ -117,8 +120,8 @@ impl<E: Environment> Session<E> {
 
     /// What the user may do now.
     pub(super) fn authority(&mut self) -> Arc<Authority> {
-        let catalog = self.catalog();
-        self.authorities.of(&catalog, self.names.role, &self.names.database)
+        let judges = self.judges();
+        self.authorities.of(judges.last(), self.names.role, &self.names.database)
     }
     /// 42501 unless the user is a superuser or a member of a predefined role.
     pub(super) fn must_have(&mut self, role: DescriptorId, what: &str) -> Result<()> {

@@ -1,5 +1,6 @@
 //! What expressions and system tables may ask of a session.
 
+use super::acting::Judges;
 use super::settings::Settings;
 use crate::catalog::lookup::Names;
 use crate::catalog::roles::{CONTROL_NODES, denied};
@@ -84,8 +85,10 @@ impl<E: Environment> System for SessionSystem<E> {
     }
     fn set_setting(&self, name: &str, value: &str, local: bool) -> Result<String> {
         match name.to_ascii_lowercase().as_str() {
-            "role" => self.set_role(&self.env.catalog(), Some(value).filter(|v| *v != "none"), local)?,
-            "session_authorization" => self.set_session_authorization(&self.env.catalog(), Some(value), local)?,
+            "role" => self.set_role(&Judges::only(self.env.catalog()), Some(value).filter(|v| *v != "none"), local)?,
+            "session_authorization" => {
+                self.set_session_authorization(&Judges::only(self.env.catalog()), Some(value), local)?;
+            }
             _ => return self.settings().set(name, Some(value), local),
         }
         self.settings().show(name)
@@ -163,7 +166,7 @@ impl<E: Environment> SystemContext for StatementSystem<'_, E> {
         self.env.now_micros()
     }
     fn sessions(&self) -> Vec<SessionRow> {
-        let who = self.catalog.authority_of(self.names);
+        let who = self.env.catalog().authority_of(self.names);
         let mut sessions = self.env.sessions();
         for session in &mut sessions {
             if !super::privileges::sees_activity(&who, session.role) {

@@ -40,7 +40,7 @@ pub(super) async fn rows(context: &dyn SystemContext, only: Option<u32>) -> Resu
         return Err(Error::sql("42704", format!("job with ID {id} does not exist")).hint("SHOW JOBS lists them."));
     }
     let step = step.filter(|_| only.is_none());
-    let who = catalog.authority_of(context.names());
+    let who = context.newest().authority_of(context.names());
     let sees_all = who.has(MONITOR) || who.has(CONTROL_JOBS);
     let is_own = |job: &JobRecord| catalog.maker(job).is_some_and(|maker| who.has(maker));
     let step = step.filter(|_| sees_all);

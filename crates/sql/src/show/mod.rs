@@ -550,5 +550,5 @@ fn constraints(catalog: &Catalog, names: &Names, table: &TableRef) -> Vec<Vec<Da
 
 /// Whether the user sees what the cluster does for others.
 fn monitors(context: &dyn SystemContext) -> bool {
-    context.catalog().authority_of(context.names()).has(MONITOR)
+    context.newest().authority_of(context.names()).has(MONITOR)
 }

@@ -44,8 +44,10 @@ pub(super) fn pg_stats(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
     let mut rows = Rows::of("pg_catalog", "pg_stats");
     let o = objects(context);
     let eval = EvalContext::default();
-    let who = o.catalog.authority_of(context.names());
-    for t in o.tables.iter().filter(|t| o.catalog.permits(&who, t.id, Privileges::SELECT)) {
+    // A read of the past asks who may read the table now, too.
+    let newest = context.newest();
+    let who = newest.authority_of(context.names());
+    for t in o.tables.iter().filter(|t| newest.permits(&who, t.id, Privileges::SELECT)) {
         let Some(statistics) = o.catalog.statistics_of(t.id) else { continue };
         for (ordinal, column) in t.live_columns() {
             let Some(c) = statistics.column(ordinal, &column.ty) else { continue };

@@ -262,4 +262,57 @@ mod tests {
         run(&mut ann, &["set role to 'team'", "set session role = 'none'", "set role 'team'"]).await;
         assert_eq!(users(&mut ann).await, "team/ann");
     }
+
+    /// What is taken away while a block is open counts in the block, too.
+    #[tokio::test]
+    async fn a_block_that_began_before_keeps_no_rights() {
+        let cases: [(&[&str], &str, &str); 5] = [
+            (&["grant admins to ann"], "revoke admins from ann", "set role admins"),
+            (&["alter role ann superuser"], "alter role ann nosuperuser", "set session authorization root"),
+            (&["grant pg_read_all_data to ann"], "revoke pg_read_all_data from ann", SECRET),
+            (&["grant usage on schema s to ann"], "revoke usage on schema s from ann", "select count(*) from s.t"),
+            (&["grant usage on schema s to ann"], "revoke usage on schema s from ann", "insert into s.t values (1)"),
+        ];
+        for (given, taken, used) in cases {
+            let env = MemEnvironment::new(&["us-east1"]);
+            let mut root = session(&env, 1, "root");
+            run(&mut root, &["create role ann login", "create role admins superuser", "create schema s"]).await;
+            run(&mut root, &["create table s.t (k int)", "grant all on s.t to ann"]).await;
+            run(&mut root, given).await;
+            let mut ann = session(&env, 2, "ann");
+            run(&mut ann, &["begin", "select 1", used, "rollback", "reset session authorization"]).await;
+            run(&mut ann, &["begin", "select 1"]).await;
+            run(&mut root, &[taken]).await;
+            assert_eq!(ann.query_text(used).await.expect_err(used).sqlstate(), "42501", "{used}");
+        }
+        // What a block has made itself, it may use.
+        let env = MemEnvironment::new(&["us-east1"]);
+        let mut root = session(&env, 1, "root");
+        run(&mut root, &["create role ann login createrole"]).await;
+        let mut ann = session(&env, 2, "ann");
+        run(&mut ann, &["begin", "create role team", "grant team to ann"]).await;
+        run(&mut root, &["create table other (k int)"]).await;
+        run(&mut ann, &["set role team"]).await;
+        assert_eq!(users(&mut ann).await, "team/ann");
+    }
+
+    #[tokio::test]
+    async fn nobody_is_a_roles_administrator_by_being_the_role() {
+        let env = MemEnvironment::new(&["us-east1"]);
+        let mut root = session(&env, 1, "root");
+        run(&mut root, &["create role ann login", "create role bob"]).await;
+        let mut ann = session(&env, 2, "ann");
+        assert_eq!(ann.query_text("grant ann to bob").await.expect_err("refused").sqlstate(), "42501");
+    }
+
+    /// What a view reads is asked of its owner.
+    #[tokio::test]
+    async fn a_view_shows_what_its_owner_may_see() {
+        let env = MemEnvironment::new(&["us-east1"]);
+        let mut root = session(&env, 1, "root");
+        run(&mut root, &["create role ann login", "create view v as select rolname from pg_authid", "grant select on v to ann"])
+            .await;
+        let mut ann = session(&env, 2, "ann");
+        run(&mut ann, &["select * from v"]).await;
+    }
 }

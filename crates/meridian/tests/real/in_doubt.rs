@@ -32,6 +32,10 @@ async fn an_operator_ends_a_transaction_whose_participant_is_lost() {
         sql_in(&nodes[0], "d", &format!("INSERT INTO t{n} VALUES (1, 10) ON CONFLICT (k) DO NOTHING")).await;
     }
 
+    // Until then the rows may be led by a node of another region.
+    let moving = "SELECT count(*) FROM [SHOW RANGES FROM DATABASE d] WHERE waits_for IS NOT NULL";
+    until("all replicas to be where they belong", async || sql_in(&nodes[0], "d", moving).await == ["0"]).await;
+
     let mut client = PgClient::connect(&nodes[0].sql_addr, "root", "d").await.expect("a connection");
     for statement in ["BEGIN", "UPDATE t1 SET v = v + 1 WHERE k = 1", "UPDATE t2 SET v = v + 1 WHERE k = 1"] {
         client.execute(statement).await.expect("both regions live");

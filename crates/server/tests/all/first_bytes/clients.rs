@@ -167,7 +167,9 @@ async fn whatever_comes_first_is_answered_shortly_and_logged_once() {
         let (answer, took) = said(&server, &peer, bytes, true).await;
         slowest = slowest.max(took);
         assert!(answer.len() < ANSWER_BYTES_MAX, "{} bytes for {bytes:02x?}", answer.len());
-        let lines = std::mem::take(&mut *told.0.lock());
+        let mut lines = std::mem::take(&mut *told.0.lock());
+        // Those that stopped in the middle of their login, below, are noticed a little later.
+        lines.retain(|line| !line.contains("peer=\"127.0.0.1:1\""));
         assert!(lines.len() <= 1, "{lines:?} for {bytes:02x?}");
         assert!(lines.iter().all(|line| line.len() < 1_024 && !line.contains(char::is_control)), "{lines:?}");
         // Behind the answer to a request for TLS comes what only its handshake explains.

@@ -114,8 +114,8 @@ pub trait Environment: Clone + Send + Sync + 'static {
     /// Cancels the running statement of another session of this node (`pg_cancel_backend`). Whether
     /// there was such a session.
     fn cancel(&self, session: SessionId) -> bool;
-    /// Begins to take what is outside of the database (certificates) from its files again, as SIGHUP
-    /// does: `pg_reload_conf()`. What comes of it is in the log.
+    /// Begins to take what is outside of the database (certificates) from its files again, as
+    /// SIGHUP does: `pg_reload_conf()`. What comes of it is in the log.
     fn reload(&self) {}
     /// What this node has counted since it started, by name: `SHOW METRICS`.
     fn metrics(&self) -> Vec<(String, u64)> {

@@ -61,8 +61,8 @@ const GRANTS: [(&str, &str); 20] = [
     ("create", "database DATABASE"),
 ];
 
-/// Parts that `; ` separates run one after the other, until one fails. `REVOKE` as a part takes back
-/// what was granted.
+/// Parts that `; ` separates run one after the other, until one fails. `REVOKE` as a part takes
+/// back what was granted.
 const STATEMENTS: &[&str] = &[
     "select * from m.t",
     "select count(*) from m.t",

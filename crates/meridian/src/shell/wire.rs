@@ -264,8 +264,8 @@ impl CancelKey {
     }
 }
 
-/// The way to a server, and what a login binds to there. A client is not part of a cluster, so it is
-/// not part of a simulated one either.
+/// The way to a server, and what a login binds to there. A client is not part of a cluster, so it
+/// is not part of a simulated one either.
 #[allow(clippy::disallowed_methods)]
 pub async fn connect(target: &Target) -> Result<(Socket, Option<Vec<u8>>)> {
     let addr = target.addr();

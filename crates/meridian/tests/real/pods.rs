@@ -1,8 +1,8 @@
 //! Two hosts of a pod, and `kill -9` of each in turn: both serve one database, nothing acknowledged
 //! is lost, and what clients see is strictly serializable.
 //!
-//! A third node, which is no host, has the third vote. `MERIDIAN_POD_KILLS` says how often a host is
-//! killed.
+//! A third node, which is no host, has the third vote. `MERIDIAN_POD_KILLS` says how often a host
+//! is killed.
 
 use crate::cluster;
 use crate::kills::{Load, longest_gap, number_from_env};

@@ -1,8 +1,8 @@
 //! A member with a good certificate that sends every kind of message in somebody else's name, and
 //! absurd claims in its own.
 //!
-//! The messages are those of the fixtures of their format, so a new kind is among them; what it says
-//! of its sender is decided in [`forged`], which does not compile without that.
+//! The messages are those of the fixtures of their format, so a new kind is among them; what it
+//! says of its sender is decided in [`forged`], which does not compile without that.
 
 use crate::cluster::{command, id, sql, until};
 use crate::process::Node;

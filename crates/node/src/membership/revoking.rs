@@ -1,5 +1,5 @@
-//! Nodes that were decommissioned: nobody talks to them any more, and their certificates are good no
-//! more.
+//! Nodes that were decommissioned: nobody talks to them any more, and their certificates are good
+//! no more.
 
 use crate::membership::shared::Shared;
 use crate::transport::wire::Standing;

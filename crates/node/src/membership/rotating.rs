@@ -145,8 +145,8 @@ async fn advance(shared: &Arc<Shared>, stored: &StoredRotation, status: &Rotatio
     let (certificates, _) = secured(shared)?;
     let mut rotation = Rotation::at(stored.phase, certificates.keys.bugs);
     let reports: BTreeMap<NodeId, Option<Report>> = status.reports.iter().cloned().collect();
-    // A token of the old authority is worth nothing once nodes show certificates of the new one, and
-    // which clients have certificates is for the operator to know.
+    // A token of the old authority is worth nothing once nodes show certificates of the new one,
+    // and which clients have certificates is for the operator to know.
     let outstanding = Moment(0);
     let (phase, is_forced) = match rotation.advance(&reports, outstanding, now(&shared.runtime)) {
         Ok(phase) => (phase, false),

@@ -232,8 +232,8 @@ fn is_large(frame: &Outgoing) -> bool {
     frame.frame.len() > limits::RPC_PART_BYTES
 }
 
-/// Writes frames, each not before its time, as many at once as are due. When `is_open` says no, this
-/// frame and all later ones are dropped without an error, as by a network that is cut.
+/// Writes frames, each not before its time, as many at once as are due. When `is_open` says no,
+/// this frame and all later ones are dropped without an error, as by a network that is cut.
 pub(crate) async fn write_loop(
     runtime: Arc<dyn Runtime>,
     mut stream: impl AsyncWrite + Unpin,

@@ -571,7 +571,8 @@ impl Pod {
             return step("host 1 dies".into(), &|pod| {
                 pod.is_dead = true;
                 pod.lock[1] = None;
-                // The list decides where a key is: its owner may have died when a tuple was out already.
+                // The list decides where a key is: its owner may have died when a tuple was out
+                // already.
                 for (k, key) in pod.keys.iter_mut().enumerate() {
                     let there = pod.segment.find(&vec![k as u8].into()).unwrap();
                     key.shared = key.shared.filter(|node| there == Some(*node));

@@ -51,8 +51,8 @@ impl Cut {
     }
 }
 
-/// `SET role TO x`, `SET ROLE 'x'` and `SET LOCAL SESSION AUTHORIZATION x` are settings like others;
-/// sqlparser knows `SET ROLE x` and `SET SESSION AUTHORIZATION x`.
+/// `SET role TO x`, `SET ROLE 'x'` and `SET LOCAL SESSION AUTHORIZATION x` are settings like
+/// others; sqlparser knows `SET ROLE x` and `SET SESSION AUTHORIZATION x`.
 fn set_role(tokens: &mut Vec<TokenWithSpan>) {
     let is_long = |scope| sees(tokens, 0, &["set", scope, "session", "authorization"]);
     if is_long("local") || is_long("session") {

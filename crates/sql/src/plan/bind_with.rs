@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Binder<'_> {
-    /// Binds the common table expressions of a query. Returns those that change something, and those
-    /// that only read.
+    /// Binds the common table expressions of a query. Returns those that change something, and
+    /// those that only read.
     pub(super) fn with(&mut self, with: Option<&ast::With>) -> Result<(Vec<Rel>, Vec<Rel>)> {
         let (mut changing, mut reading) = (Vec::new(), Vec::new());
         let tables = with.map_or(&[][..], |with| &with.cte_tables);

@@ -204,8 +204,8 @@ impl<'a> Binder<'a> {
         bound
     }
 
-    /// Notes that whoever the statement acts for needs privileges on an object, and may use the schema
-    /// in which the statement has named it.
+    /// Notes that whoever the statement acts for needs privileges on an object, and may use the
+    /// schema in which the statement has named it.
     pub(crate) fn need(&mut self, object: DescriptorId, privileges: Privileges) {
         let schema = self.ctx.catalog.descriptors.get(&object).map(|d| d.parent());
         if let Some(schema) = schema.filter(|schema| self.behalf.is_none() && self.ctx.catalog.access(*schema).is_some()) {

@@ -4,8 +4,9 @@
 //! AST ──bind──▶ Rel over ColIds ──optimize──▶ Rel ──compile──▶ Node over slots
 //! ```
 //!
-//! * `binder`, `bind_expr`, `bind_call`, `bind_escrow`, `bind_query`, `bind_with`, `bind_from`, `dml`: names, types and
-//!   parameters; what is wrong with a statement is found here, with PostgreSQL's codes and words.
+//! * `binder`, `bind_expr`, `bind_call`, `bind_escrow`, `bind_query`, `bind_with`, `bind_from`,
+//!   `dml`: names, types and parameters; what is wrong with a statement is found here, with
+//!   PostgreSQL's codes and words.
 //! * `table`: what a writer needs to know about a table.
 //! * `optimize`: conditions move down, inner joins are ordered.
 //! * `access`: which part of which index.

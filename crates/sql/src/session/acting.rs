@@ -184,7 +184,8 @@ mod tests {
 
     const SECRET: &str = "select count(*) from pg_authid";
 
-    /// A role's name goes to a superuser while a session acts as the role, or would act as it again.
+    /// A role's name goes to a superuser while a session acts as the role, or would act as it
+    /// again.
     #[tokio::test]
     async fn who_takes_the_name_of_a_role_is_not_acted_as() {
         let ends: [&[&str]; 6] = [

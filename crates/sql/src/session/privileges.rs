@@ -84,8 +84,8 @@ impl<E: Environment> Session<E> {
                 let who = self.authorities.of(catalog, role, &self.names.database);
                 catalog.check(&who, object, need.privileges)?;
             } else if !is_there_now {
-                // What was granted may have been revoked before the object was dropped, and its owner
-                // may have been another one then.
+                // What was granted may have been revoked before the object was dropped, and its
+                // owner may have been another one then.
                 let who = self.authorities.of(newest, role, &self.names.database);
                 catalog.check_without_grants(&who, object, need.privileges)?;
             }

@@ -14,8 +14,8 @@
 //! true for as long as the host lives, and a host looks at its own table alone when it certifies.
 //!
 //! A row lock keeps its slot: until the transaction ends that held it, or waited for it, when the
-//! other host asked, and for at most [`LOCKED_MAX`], or [`LOCKED_BRIEFLY_MAX`]. Locks are advice, so
-//! nothing depends on it but how many transactions fail.
+//! other host asked, and for at most [`LOCKED_MAX`], or [`LOCKED_BRIEFLY_MAX`]. Locks are advice,
+//! so nothing depends on it but how many transactions fail.
 //!
 //! A step that needs several slots keeps the first ones, in the order of their numbers, until it has
 //! all: whoever waits waits for a slot above all that it keeps, so nobody waits in a circle.

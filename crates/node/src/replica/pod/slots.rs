@@ -1,11 +1,11 @@
 //! Slots of keys: what hosts of a pod hand to each other.
 //!
-//! A key's slot follows from its first column, so the rows of a warehouse or tenant have one slot in
-//! all tables and indexes that begin with it. Keys do not say of which type their columns are, so
-//! the column's end is what it would be of an integer if it looks like one that is not very large,
-//! and otherwise where a text would end ([`column_len`]). Of anything else the first bytes count.
-//! A range needs one slot if all of its keys begin with one column whose end is known; any other
-//! range needs all.
+//! A key's slot follows from its first column, so the rows of a warehouse or tenant have one slot
+//! in all tables and indexes that begin with it. Keys do not say of which type their columns are,
+//! so the column's end is what it would be of an integer if it looks like one that is not very
+//! large, and otherwise where a text would end ([`column_len`]). Of anything else the first bytes
+//! count. A range needs one slot if all of its keys begin with one column whose end is known; any
+//! other range needs all.
 //!
 //! Keys of escrow shares have no slot: the log's leader serves them.
 

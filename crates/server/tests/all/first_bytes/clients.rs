@@ -176,8 +176,8 @@ async fn whatever_comes_first_is_answered_shortly_and_logged_once() {
         let plain: Vec<u8> = answer.iter().copied().skip_while(|byte| b"SN".contains(byte)).collect();
         if plain.first() != Some(&0x15) && !answer.contains(&0x16) {
             let states = states(&plain).unwrap_or_else(|| panic!("{answer:02x?} for {bytes:02x?}"));
-            // 08006: the client has said all that it will, in the middle of its proof. 22021: a name
-            // that is no text.
+            // 08006: the client has said all that it will, in the middle of its proof. 22021: a
+            // name that is no text.
             let known = ["08006", "08P01", "0A000", "22021", "28000", "28P01", "42601", "3D000"];
             assert!(states.iter().all(|s| known.contains(&&**s)), "{states:?} for {bytes:02x?}");
             assert!(states.len() <= 1 && (states.is_empty() || lines.len() <= 1), "{states:?}");

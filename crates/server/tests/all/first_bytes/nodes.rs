@@ -80,7 +80,8 @@ async fn whatever_comes_first_is_ended_in_time_and_keeps_no_node_out() {
     let addr = node.addr();
     let token = Token::parse(&node.create_token(600).await.expect("a token")).expect("one");
     let hello = client_hello(&token).await;
-    // What a node says whose cluster has no certificates: a length, the protocol's version, nothing.
+    // What a node says whose cluster has no certificates: a length, the protocol's version,
+    // nothing.
     let greeting = [&24u32.to_be_bytes()[..], &[6], &[0; 23]].concat();
     let http = b"GET / HTTP/1.1\r\nHost: meridian\r\n\r\n".to_vec();
     let corpus = corpus("nodes.txt", &[("ClientHello", hello), ("Hello without TLS", greeting), ("HTTP", http)]);

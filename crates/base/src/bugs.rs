@@ -1,5 +1,5 @@
-//! Rules that tests leave out one at a time, to see that somebody notices (design:
-//! counterexamples). Production never leaves any out.
+//! Planted bugs. Each is one rule of a protocol that a test leaves out, to check that another test
+//! fails without it (design: counterexamples). Production leaves none out.
 
 /// Declares a crate's planted bugs: `PlantedBug`, one rule left out, and `PlantedBugs`, a set of
 /// them. Each has a name as on a command line.

@@ -9,7 +9,7 @@
 //! * [`record`]: what a group's log contains.
 //! * [`envelope`]: encoded values to which a field or a kind can be added; [`version`]: which of
 //!   them may be written.
-//! * [`bugs`]: rules that tests leave out one at a time.
+//! * [`bugs`]: how crates declare the bugs that their tests plant.
 //! * [`error`]: the error type, whose kind says what follows: retry, give up, or stop the node.
 //! * [`invariants`]: whether structures are checked after every event.
 //! * [`limits`]: every bound, with its reason.

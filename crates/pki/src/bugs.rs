@@ -1,4 +1,4 @@
-//! Rules that tests leave out one at a time, to see that somebody notices.
+//! Planted bugs: rules that tests leave out one at a time, to check that another test fails.
 
 meridian_base::planted_bugs! {
     /// A certificate of another cluster is good if its authority is.

@@ -125,7 +125,7 @@ fn config(secured: &Secured, mode: SslMode, now: Moment) -> meridian_pki::Result
         }
         _ => None,
     };
-    // Whoever asks for TLS only where it is there does not ask who answers.
+    // As in libpq, `prefer` encrypts and does not verify the server.
     let bundle = bundle.filter(|_| secured.tls != Tls::Prefer);
     client_config(mode, bundle, pair.as_ref(), Arc::new(move || now))
 }
@@ -182,7 +182,8 @@ impl Login {
             Some(end_point) if offers(SCRAM_SHA_256_PLUS) => {
                 (SCRAM_SHA_256_PLUS, ChannelBinding::tls_server_end_point(end_point))
             }
-            // Told, so that nobody in between can have taken the other mechanism off the list.
+            // The server checks this flag: it fails the login if somebody in between has removed
+            // SCRAM-SHA-256-PLUS from its list (RFC 5802, section 6).
             Some(_) => (SCRAM_SHA_256, ChannelBinding::unrequested()),
             None => (SCRAM_SHA_256, ChannelBinding::unsupported()),
         };

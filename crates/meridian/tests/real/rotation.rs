@@ -107,7 +107,7 @@ async fn the_authority_is_replaced_while_the_cluster_serves() {
     let third = specs[2].start().await;
     done(&specs[0], "begin", &[]);
     assert!(specs[..3].iter().all(|spec| trusted(spec).len() == 2), "{:?}", trusted(&specs[2]));
-    // Whoever joins now trusts both.
+    // A node that joins now trusts both authorities.
     let fourth = joiner(&specs[3], &second.addr, &tokens[2]).start().await;
     assert_eq!((id(&fourth), trusted(&specs[3]).len()), ("n4".into(), 2));
     let (is_done, said) = rotate(&specs[0], "finish", &[]);
@@ -179,7 +179,7 @@ async fn a_stolen_key_is_replaced_without_waiting() {
 
     // The node that missed it is refused, and gets another certificate from the one that signs.
     let refused = specs[1].launch();
-    // Each finds the other's certificate wrong; whoever looks first says so.
+    // The two nodes refuse each other. The one that looks first ends the handshake and logs why.
     let why = "not signed by an authority of this cluster";
     until("a refusal", async || first.log().contains(why) || refused.log().contains(why)).await;
     refused.kill();

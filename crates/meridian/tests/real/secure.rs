@@ -155,7 +155,7 @@ async fn a_decommissioned_node_is_out() {
     let first = specs[0].start().await;
     let second = joiner(&specs[1], &first.addr, &token(&specs[0], "token", 600));
     let node = second.start().await;
-    // Of three regions, each with one node: it votes for the catalog, and nobody takes its vote.
+    // The node is the only one of its region, so no other node can take its vote for the catalog.
     let third = joiner(&specs[2], &first.addr, &token(&specs[0], "token3", 600)).start().await;
     until("three votes for the catalog", async || {
         let ranges = sql(&first, "SHOW RANGES").await;

@@ -1,5 +1,5 @@
-//! A member with a good certificate that sends every kind of message in somebody else's name, and
-//! absurd claims in its own.
+//! A member has a good certificate. It sends every kind of message in another node's name, and
+//! absurd claims in its own name.
 //!
 //! The messages are those of the fixtures of their format, so a new kind is among them; what it
 //! says of its sender is decided in [`forged`], which does not compile without that.
@@ -32,7 +32,7 @@ const ELSEWHERE: GroupId = GroupId(77_777);
 
 /// What a request says of its sender.
 enum Says {
-    /// It names one: these are requests in somebody else's name.
+    /// The request names its sender. These name another node.
     Name(Vec<Request>),
     /// An operator sends it.
     Operator(Vec<Request>),

@@ -79,8 +79,8 @@ impl Deriver<'_> {
         Ok(id)
     }
 
-    /// `OWNED BY table.column`, or `NONE`.
-    /// What `OWNED BY` names: a column of a table that the sequence belongs to as a whole (55000).
+    /// What `OWNED BY table.column` names; `None`: `OWNED BY NONE`. 55000 unless the table has the
+    /// sequence's owner and schema.
     fn owner_column(&self, sequence: &Sequence, parts: &[String]) -> Result<Option<(DescriptorId, u32)>> {
         match parts {
             [none] if none.eq_ignore_ascii_case("none") => Ok(None),

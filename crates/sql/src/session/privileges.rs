@@ -4,8 +4,8 @@
 //! A plan has what it needs ([`Need`]). That is compared with the catalog of the statement and with
 //! the newest one that the node knows: what was revoked since an open block began counts at once,
 //! in prepared statements, open portals and cursors, and in reads of the past. The roles that the
-//! answer rests on are noted in the transaction ([`crate::env::Transaction::uses`]), as its tables are, so that
-//! one that ran with a membership that is gone fails certification.
+//! answer rests on are noted in the transaction ([`crate::env::Transaction::uses`]), as its tables
+//! are, so that one that ran with a membership that is gone fails certification.
 //!
 //! A plan remembers for which role and version of the catalog its needs were met, so that a
 //! statement that runs again asks nothing.

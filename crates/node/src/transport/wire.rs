@@ -713,9 +713,8 @@ pub struct Ping {
     /// Groups that the sender holds a replica of and that are lost, as far as it knows (see
     /// [`crate::membership::reach`]).
     pub lost: Vec<(GroupId, Silence)>,
-    /// The sender is a host of a pod: it leads groups rather than others do. Not written where it
-    /// is not.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    /// The sender is a host of a pod: it leads groups rather than others do.
+    #[serde(default)]
     pub is_host: bool,
 }
 

@@ -80,15 +80,20 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send>(
         Some(Ok(None)) | None => return,
         Some(Err(error)) => return refuse(&mut wire, peer, &error).await,
     };
+    let (user, database) = (request.user.clone(), request.database.clone());
     let Some(seat) = server.take_seat() else {
-        return refuse(&mut wire, peer, &Error::sql("53300", "sorry, too many clients already")).await;
+        let error = Error::sql("53300", "sorry, too many clients already");
+        proof.failed(&user, &database, client, &error);
+        return refuse(&mut wire, peer, &error).await;
     };
     drop(startup);
-    if server.phase() != Phase::Serving {
-        return refuse(&mut wire, peer, &Error::sql("57P03", "the database system is shutting down")).await;
-    }
-    let (user, database) = (request.user.clone(), request.database.clone());
-    let (session, key) = match startup::open(&mut wire, server, request, client, seat.id()).await {
+    let opened = async {
+        match server.phase() {
+            Phase::Serving => startup::open(&mut wire, server, request, client, seat.id()).await,
+            _ => Err(Error::sql("57P03", "the database system is shutting down")),
+        }
+    };
+    let (session, key) = match opened.await {
         Ok(opened) => opened,
         Err(error) => {
             proof.failed(&user, &database, client, &error);

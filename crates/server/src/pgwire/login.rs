@@ -19,6 +19,7 @@ use meridian_sql::catalog::hba::{Maps, Method, Rule, Rules};
 use meridian_sql::catalog::{Catalog, Role, roles};
 use meridian_sql::session::SessionFactory;
 use pgwire::messages::startup::Authentication;
+use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// What a client has proved.
@@ -62,7 +63,12 @@ pub async fn authenticate<S: AsyncRead + AsyncWrite + Unpin + Send>(
     if server.options().security.mode == LoginMode::Trust {
         return Ok(Proof { role: None, method: None });
     }
-    let proved = prove(wire, server, client, user, database).await;
+    let proved = async {
+        let catalog = catalog_for(server, user).await?;
+        let method = prove(wire, server, client, &catalog, user, database).await?;
+        Ok(Proof { role: catalog.find_role(user).map(|r| r.id), method: Some(method) })
+    };
+    let proved = proved.await;
     match &proved {
         Ok(_) => server.guesses().succeeded(client),
         Err(e) => {
@@ -70,7 +76,7 @@ pub async fn authenticate<S: AsyncRead + AsyncWrite + Unpin + Send>(
             tokio::time::sleep(server.guesses().failed(client)).await;
         }
     }
-    proved.map(|(method, role)| Proof { role, method: Some(method) }).map_err(told)
+    proved.map_err(told)
 }
 
 /// What the client is told: nothing about why its password is wrong.
@@ -81,26 +87,20 @@ fn told(error: Error) -> Error {
     }
 }
 
-async fn prove<S: AsyncRead + AsyncWrite + Unpin + Send>(
-    wire: &mut Wire<S>,
-    server: &PgServer,
-    client: &Client,
-    user: &str,
-    database: &str,
-) -> Result<(&'static str, Option<DescriptorId>)> {
+/// The catalog that a user is looked up in. A role that is not in it may have been made by another
+/// node a moment ago.
+async fn catalog_for(server: &PgServer, user: &str) -> Result<Arc<Catalog>> {
     let sessions = server.sessions();
-    let mut catalog = sessions.login_catalog();
-    if catalog.find_role(user).is_none() {
-        // It may have been made by another node a moment ago.
-        sessions.login_catch_up().await?;
-        catalog = sessions.login_catalog();
+    let catalog = sessions.login_catalog();
+    if catalog.find_role(user).is_some() {
+        return Ok(catalog);
     }
-    let method = prove_by(wire, server, client, &catalog, user, database).await?;
-    Ok((method, catalog.find_role(user).map(|r| r.id)))
+    sessions.login_catch_up().await?;
+    Ok(sessions.login_catalog())
 }
 
-/// The same by what a catalog says. Returns how.
-async fn prove_by<S: AsyncRead + AsyncWrite + Unpin + Send>(
+/// Returns how.
+async fn prove<S: AsyncRead + AsyncWrite + Unpin + Send>(
     wire: &mut Wire<S>,
     server: &PgServer,
     client: &Client,

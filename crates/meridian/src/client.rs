@@ -107,7 +107,7 @@ impl PgClient {
         let client = match dial {
             None => {
                 let (client, connection) = config.connect(NoTls).await.map_err(|e| driver_error(&e))?;
-                tokio::spawn(async move { drop(connection.await) });
+                tokio::spawn(connection);
                 client
             }
             Some(dial) => {
@@ -122,7 +122,7 @@ impl PgClient {
                 };
                 let late = |_| Error::new(ErrorKind::Unavailable, "08001", format!("{addr} does not answer"));
                 let (client, connection) = tokio::time::timeout(CONNECT_TIMEOUT, connected).await.map_err(late)??;
-                tokio::spawn(async move { drop(connection.await) });
+                tokio::spawn(connection);
                 client
             }
         };

@@ -28,6 +28,7 @@ pub const MONITOR: DescriptorId = DescriptorId(14);
 pub const READ_ALL_SETTINGS: DescriptorId = DescriptorId(15);
 pub const READ_ALL_STATS: DescriptorId = DescriptorId(16);
 pub const SIGNAL_BACKEND: DescriptorId = DescriptorId(18);
+pub const CHECKPOINT: DescriptorId = DescriptorId(22);
 /// May pause, resume and cancel jobs, and end transactions in doubt.
 pub const CONTROL_JOBS: DescriptorId = DescriptorId(23);
 /// May drain and decommission nodes.
@@ -46,7 +47,7 @@ const PREDEFINED: [(DescriptorId, &str, u32); 14] = [
     (DescriptorId(19), "pg_read_server_files", 4569),
     (DescriptorId(20), "pg_write_server_files", 4570),
     (DescriptorId(21), "pg_execute_server_program", 4571),
-    (DescriptorId(22), "pg_checkpoint", 4544),
+    (CHECKPOINT, "pg_checkpoint", 4544),
     (CONTROL_JOBS, "pg_meridian_jobs", 9001),
     (CONTROL_NODES, "pg_meridian_nodes", 9002),
 ];

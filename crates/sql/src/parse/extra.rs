@@ -51,7 +51,7 @@ pub(super) fn parse(c: &mut Cursor) -> Result<Option<Kind>> {
             let is_verbose = c.take(&["verbose"]) || options.iter().any(|o| o == "verbose");
             Kind::Analyze(Analyze { is_verbose, tables: analyzed(c)? })
         }
-        _ if c.take(&["checkpoint"]) => Kind::Maintenance { tag: "CHECKPOINT", tables: Vec::new(), indexes: Vec::new() },
+        _ if c.take(&["checkpoint"]) => Kind::Maintenance { tag: "CHECKPOINT", of: Maintained::Node },
         _ if c.take(&["reindex"]) => reindex(c)?,
         _ if c.take(&["cluster"]) => cluster(c)?,
         _ => return Ok(unsupported(c)),
@@ -661,38 +661,35 @@ fn vacuum(c: &mut Cursor) -> Result<Kind> {
 /// `REINDEX`: what it names has to be there.
 fn reindex(c: &mut Cursor) -> Result<Kind> {
     let _ = options(c, "REINDEX", &["concurrently", "tablespace", "verbose"])?;
-    let (mut tables, mut indexes) = (Vec::new(), Vec::new());
     let kind = ["index", "table", "schema", "database", "system"].into_iter().find(|kind| c.take(&[kind]));
     let _ = c.take(&["concurrently"]);
-    match kind {
-        Some("index") => indexes.push(IndexName { table: None, name: c.object_name()? }),
-        Some("table") => tables.push(c.object_name()?),
-        Some("schema") => drop(c.name()?),
-        Some(_) if c.is_done() => {}
-        Some(_) => drop(c.name()?),
+    let of = match kind {
+        Some("index") => Maintained::Index(IndexName { table: None, name: c.object_name()? }),
+        Some("table") => Maintained::Table(c.object_name()?),
+        Some("schema") => Maintained::Schema(c.name()?),
+        Some(_) if c.is_done() => Maintained::Database(None),
+        Some(_) => Maintained::Database(Some(c.name()?)),
         None => return c.fail(),
-    }
-    Ok(Kind::Maintenance { tag: "REINDEX", tables, indexes })
+    };
+    Ok(Kind::Maintenance { tag: "REINDEX", of })
 }
 
 /// `CLUSTER`, the same: `[table [USING index]]`, or `index ON table`.
 fn cluster(c: &mut Cursor) -> Result<Kind> {
     let _ = options(c, "CLUSTER", &["verbose"])?;
     let _ = c.take(&["verbose"]);
-    let (mut tables, mut indexes) = (Vec::new(), Vec::new());
-    if !c.is_done() {
-        let first = c.object_name()?;
-        if c.take(&["on"]) {
-            let table = c.object_name()?;
-            indexes.push(IndexName { table: Some(table), name: first });
-        } else {
-            if c.take(&["using"]) {
-                indexes.push(IndexName { table: Some(first.clone()), name: c.object_name()? });
-            }
-            tables.push(first);
-        }
+    if c.is_done() {
+        return Ok(Kind::Maintenance { tag: "CLUSTER", of: Maintained::OwnTables });
     }
-    Ok(Kind::Maintenance { tag: "CLUSTER", tables, indexes })
+    let first = c.object_name()?;
+    let of = if c.take(&["on"]) {
+        Maintained::Index(IndexName { table: Some(c.object_name()?), name: first })
+    } else if c.take(&["using"]) {
+        Maintained::Index(IndexName { table: Some(first), name: c.object_name()? })
+    } else {
+        Maintained::Table(first)
+    };
+    Ok(Kind::Maintenance { tag: "CLUSTER", of })
 }
 
 /// Tables, with columns if some are named.

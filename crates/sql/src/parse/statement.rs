@@ -115,16 +115,25 @@ pub enum Kind {
     /// `ANALYZE` in all its forms.
     Analyze(Analyze),
     /// `CHECKPOINT`, `CLUSTER`, `REINDEX`: maintenance that has no meaning here.
-    Maintenance {
-        tag: &'static str,
-        /// The tables that it names, and the indexes.
-        tables: Vec<ast::ObjectName>,
-        indexes: Vec<IndexName>,
-    },
+    Maintenance { tag: &'static str, of: Maintained },
     /// Recognised and refused with 0A000: what it is called.
     Unsupported(&'static str),
     /// Nothing but white space and comments.
     Empty,
+}
+
+/// What maintenance is asked for, by name.
+#[derive(Clone, Debug)]
+pub enum Maintained {
+    /// A checkpoint.
+    Node,
+    Table(ast::ObjectName),
+    Index(IndexName),
+    /// All tables that the user owns.
+    OwnTables,
+    Schema(String),
+    /// `None`: the current database.
+    Database(Option<String>),
 }
 
 /// Of which tables statistics are asked for, and of which of their columns: an empty list says all.

@@ -7,7 +7,6 @@ use super::settings;
 use super::simple::Manner;
 use super::system::StatementSystem;
 use super::{Output, OutputColumn, Session};
-use crate::catalog::lookup::Name;
 use crate::catalog::roles::READ_ALL_SETTINGS;
 use crate::env::Environment;
 use crate::parse::Control;
@@ -103,14 +102,8 @@ impl<E: Environment> Session<E> {
                 self.run_analyze(what, "analyze", out).await?;
                 out.command_complete("ANALYZE");
             }
-            Kind::Maintenance { tag, tables, indexes } => {
-                let catalog = self.catalog();
-                for table in tables {
-                    catalog.table(&self.names, &Name::from_ast(table)?)?;
-                }
-                for index in indexes {
-                    catalog.index(&self.names, index)?;
-                }
+            Kind::Maintenance { tag, of } => {
+                self.may_maintain(tag, of)?;
                 self.notice(out, "NOTICE", "00000", format!("{tag} has nothing to do: indexes and files are kept in order"));
                 out.command_complete(tag);
             }

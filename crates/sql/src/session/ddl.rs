@@ -170,6 +170,9 @@ impl<E: Environment> Session<E> {
     /// Runs a schema change. Returns its command tag.
     pub(super) async fn run_ddl(&mut self, statement: &Arc<Statement>, out: &mut dyn Output) -> Result<&'static str> {
         self.refuse_if_read_only("a schema change")?;
+        if matches!(statement.kind, Kind::AlterSystem { .. }) {
+            self.refuse_in_block("ALTER SYSTEM")?;
+        }
         let sealed = self.sealed(statement).await?;
         let statement = sealed.as_ref().unwrap_or(statement);
         let tag = self.change_schema(statement, out).await?;

@@ -11,10 +11,12 @@
 //! statement that runs again asks nothing.
 
 use super::Session;
+use crate::catalog::lookup::Name;
 use crate::catalog::privileges::Privileges;
-use crate::catalog::roles::{CONTROL_JOBS, MONITOR, READ_ALL_STATS, SIGNAL_BACKEND, denied};
+use crate::catalog::roles::{CHECKPOINT, CONTROL_JOBS, MONITOR, READ_ALL_STATS, SIGNAL_BACKEND, denied, must_own};
 use crate::catalog::{Authority, Catalog};
 use crate::env::Environment;
+use crate::parse::Maintained;
 use crate::plan::{Need, NeedOn, Prepared};
 use meridian_base::{DescriptorId, Error, Result, SchemaVersion};
 use std::collections::BTreeMap;
@@ -122,6 +124,39 @@ impl<E: Environment> Session<E> {
     pub(super) fn authority(&mut self) -> Arc<Authority> {
         let judges = self.judges();
         self.authorities.of(judges.last(), self.names.role, &self.names.database)
+    }
+    /// What is to be maintained is there, and the user may do so: owns it or, for a checkpoint, has a
+    /// predefined role.
+    pub(super) fn may_maintain(&mut self, tag: &str, of: &Maintained) -> Result<()> {
+        let (catalog, who) = (self.catalog(), self.authority());
+        match of {
+            Maintained::Node if who.has(CHECKPOINT) => Ok(()),
+            Maintained::Node => {
+                Err(Error::sql("42501", "must be superuser or have privileges of pg_checkpoint to do CHECKPOINT"))
+            }
+            Maintained::Table(name) => catalog.check_owner(&who, catalog.table(&self.names, &Name::from_ast(name)?)?.id),
+            Maintained::Index(name) => {
+                let (table, _) = catalog.index(&self.names, name)?;
+                match catalog.owns(&who, table.id) {
+                    true => Ok(()),
+                    false if tag == "CLUSTER" => Err(must_own("table", &table.name)),
+                    false => Err(must_own("index", &Name::from_ast(&name.name)?.name)),
+                }
+            }
+            Maintained::OwnTables => self.refuse_in_block(tag),
+            Maintained::Schema(name) => {
+                self.refuse_in_block("REINDEX SCHEMA")?;
+                catalog.check_owner(&who, catalog.schema(&self.names, name)?.id)
+            }
+            Maintained::Database(name) => {
+                self.refuse_in_block("REINDEX DATABASE")?;
+                let database = catalog.database(&self.names.database)?;
+                if name.as_ref().is_some_and(|name| *name != database.name) {
+                    return Err(Error::unsupported("can only reindex the currently open database"));
+                }
+                catalog.check_owner(&who, database.id)
+            }
+        }
     }
     /// 42501 unless the user is a superuser or a member of a predefined role.
     pub(super) fn must_have(&mut self, role: DescriptorId, what: &str) -> Result<()> {

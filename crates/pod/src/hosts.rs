@@ -35,6 +35,20 @@ pub enum Phase {
     Sealed,
 }
 
+impl Phase {
+    /// For people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Free => "free",
+            Phase::Joining => "joining",
+            Phase::Live => "live",
+            Phase::Leaving => "leaving",
+            Phase::Fenced => "fenced",
+            Phase::Sealed => "sealed",
+        }
+    }
+}
+
 /// The content of a host's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HostState {

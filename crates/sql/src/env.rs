@@ -117,6 +117,14 @@ pub trait Environment: Clone + Send + Sync + 'static {
     /// Begins to take what is outside of the database (certificates) from its files again, as
     /// SIGHUP does: `pg_reload_conf()`. What comes of it is in the log.
     fn reload(&self) {}
+    /// The hosts of the pods that this node is in: `SHOW POD`.
+    ///
+    /// # Errors
+    ///
+    /// If the shared memory is damaged.
+    fn pods(&self) -> Result<Vec<PodHostRow>> {
+        Ok(Vec::new())
+    }
     /// What this node has counted since it started, by name: `SHOW METRICS`.
     fn metrics(&self) -> Vec<(String, u64)> {
         Vec::new()

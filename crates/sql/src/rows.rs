@@ -57,6 +57,27 @@ pub struct TransactionRow {
     pub why: Vec<String>,
 }
 
+/// A host of a pod. See [`crate::env::Environment::pods`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodHostRow {
+    /// The pod's name.
+    pub pod: String,
+    pub group: String,
+    /// Of the shared memory: the term of the group's leader.
+    pub generation: u64,
+    /// Its number in the pod.
+    pub host: u8,
+    pub node: NodeId,
+    /// Whether it leads the group's log.
+    pub leads: bool,
+    pub state: &'static str,
+    /// How many of the 1,024 slots of keys it serves, and how many of these another host asks for.
+    pub slots: u16,
+    pub asked_for: u16,
+    /// What it has committed and the log does not have yet.
+    pub ring_bytes: u64,
+}
+
 /// A group and its replicas. See [`crate::env::Environment::groups`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupRow {

@@ -43,6 +43,14 @@ async fn metric(nodes: &[&Node], name: &str) -> i64 {
     sum
 }
 
+/// `SHOW POD` of a host: each live host as (node, leads, slots).
+async fn live_hosts(node: &Node) -> Vec<(String, bool, i64)> {
+    const COLUMNS: usize = 10;
+    let rows = cluster::sql(node, "SHOW POD").await;
+    let live = rows.chunks(COLUMNS).filter(|row| row[6] == "live");
+    live.map(|row| (row[4].clone(), row[5] == "t", row[7].parse().expect("a number"))).collect()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hosts_serve_one_database_and_kill_9_of_either_loses_nothing() {
     let kills = number_from_env("MERIDIAN_POD_KILLS", KILLS_DEFAULT);
@@ -69,6 +77,15 @@ async fn two_hosts_serve_one_database_and_kill_9_of_either_loses_nothing() {
             metric(&hosts, "pod.commits").await > before
         })
         .await;
+        for host in nodes[..HOSTS].iter().flatten() {
+            cluster::until("SHOW POD tells two live hosts, of which one leads", async || {
+                let live = live_hosts(host).await;
+                let leaders = live.iter().filter(|(_, leads, _)| *leads).count();
+                let slots: i64 = live.iter().map(|(_, _, slots)| slots).sum();
+                leaders > 0 && live.len() == HOSTS * leaders && (1..=1_024 * leaders as i64).contains(&slots)
+            })
+            .await;
+        }
         if n == kills {
             break;
         }

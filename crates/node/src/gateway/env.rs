@@ -6,11 +6,14 @@ use crate::gateway::in_doubt;
 use crate::gateway::txn::Txn;
 use crate::membership::certificates::Certificates;
 use crate::replica::groups::Route;
+use crate::replica::pod::leader::LEADER;
+use crate::replica::pods::PodHosts;
 use crate::transport::wire::{Changed, Request, Response, Slice, Standing};
 use meridian_base::version::ClusterVersion;
 use meridian_base::{DescriptorId, Error, ErrorKind, GroupId, Result, SchemaVersion, SessionId, Timestamp, TxnId};
+use meridian_pod::HostFigures;
 use meridian_sql::catalog::{Catalog, CatalogChange};
-use meridian_sql::env::{Environment, GroupRow, NodeLocality, SessionRow, StepRow, TransactionRow, TxnOptions};
+use meridian_sql::env::{Environment, GroupRow, NodeLocality, PodHostRow, SessionRow, StepRow, TransactionRow, TxnOptions};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -363,6 +366,23 @@ impl Environment for Env {
             }
         };
         self.0.shared.runtime.spawn_io("reload", Box::pin(reload));
+    }
+
+    fn pods(&self) -> Result<Vec<PodHostRow>> {
+        let row = |of: &PodHosts, figures: &HostFigures| PodHostRow {
+            pod: of.pod.clone(),
+            group: of.group.to_string(),
+            generation: of.generation,
+            host: figures.host,
+            node: figures.state.node,
+            leads: figures.host == LEADER,
+            state: figures.state.phase.name(),
+            slots: figures.slots,
+            asked_for: figures.asked_for,
+            ring_bytes: figures.ring_bytes,
+        };
+        let pods = self.0.shared.groups.pod_hosts()?;
+        Ok(pods.iter().flat_map(|of| of.hosts.iter().map(move |figures| row(of, figures))).collect())
     }
 
     fn metrics(&self) -> Vec<(String, u64)> {

@@ -4,6 +4,7 @@ use crate::catalog::CatalogCache;
 use crate::local::lock::RwLock;
 use crate::replica::Replica;
 use crate::replica::common::Common;
+use crate::replica::pods::PodHosts;
 use crate::transport::rpc::Rpc;
 use crate::transport::wire::PreparedTransaction;
 use meridian_base::{Error, GroupId, NodeId, Result};
@@ -195,6 +196,15 @@ impl Groups {
     /// this one leads (otherwise 0).
     pub(crate) fn pods(&self) -> Vec<(GroupId, (usize, usize))> {
         self.all().iter().filter_map(|replica| Some((replica.id, replica.pod_figures()?))).collect()
+    }
+
+    /// The hosts of each of these pods.
+    ///
+    /// # Errors
+    ///
+    /// If a pod's memory is damaged.
+    pub(crate) fn pod_hosts(&self) -> Result<Vec<PodHosts>> {
+        self.all().into_iter().filter_map(|replica| replica.pod_hosts().transpose()).collect()
     }
 
     /// Whether this node, as the group's primary, counts another one as a member. A change that is

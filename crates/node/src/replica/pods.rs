@@ -10,9 +10,9 @@ use crate::replica::pod::{Outlet, Pod, SIZES, clock_of};
 use crate::replica::term::{Ended, Term};
 use crate::replica::term_rounds::TermRounds;
 use crate::replica::{Core, Replica};
-use meridian_base::{Error, Result, Timestamp};
+use meridian_base::{Error, GroupId, Result, Timestamp};
 use meridian_commit::Participant;
-use meridian_pod::{Damaged, Phase, Purpose, Segment, SharedMemory};
+use meridian_pod::{Damaged, HostFigures, Phase, Purpose, Segment, SharedMemory};
 use meridian_region::{Engine, GroupState};
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,6 +44,15 @@ impl Drop for SlotsKept<'_> {
             member.end_wait(self.number);
         }
     }
+}
+
+/// The hosts of a group's pod, at one moment.
+pub(crate) struct PodHosts {
+    pub group: GroupId,
+    /// The pod's name.
+    pub pod: String,
+    pub generation: u64,
+    pub hosts: Vec<HostFigures>,
 }
 
 /// What the task has while its replica is in no term.
@@ -418,6 +427,21 @@ impl Replica {
         let outlet = &core.term.as_ref()?.outlet;
         let hosts = if let Outlet::Led(leader) = outlet { leader.live() } else { 0 };
         Some((outlet.member()?.len(), hosts))
+    }
+
+    /// The hosts of this group's pod, if this node is one of them.
+    ///
+    /// # Errors
+    ///
+    /// If the pod's memory is damaged.
+    pub(crate) fn pod_hosts(&self) -> Result<Option<PodHosts>> {
+        let segment = {
+            let core = self.core.lock();
+            core.term.as_ref().and_then(|term| term.outlet.member()).map(|member| member.segment.clone())
+        };
+        let (Some(pod), Some(segment)) = (self.pod(), segment) else { return Ok(None) };
+        let hosts = segment.figures().map_err(|e| Error::unavailable(e.to_string()))?;
+        Ok(Some(PodHosts { group: self.id, pod: pod.name.clone(), generation: segment.purpose().term, hosts }))
     }
 
     /// What has been read by others of the term's timestamps, for a schema grant.

@@ -519,6 +519,7 @@ fn show(c: &mut Cursor) -> Result<Option<Kind>> {
         _ if c.take(&["zone", "configurations"]) || c.take(&["all", "zone", "configurations"]) => {
             Kind::ShowObjects(ShowObjects::Zones(ShowOf::Cluster))
         }
+        _ if c.take(&["pod"]) => Kind::ShowObjects(ShowObjects::Pod),
         _ if c.take(&["metrics"]) => Kind::ShowObjects(ShowObjects::Metrics),
         _ if c.take(&["all"]) => Kind::ShowObjects(ShowObjects::Settings),
         _ if c.take(&["columns", "from"]) => Kind::ShowObjects(ShowObjects::Columns(c.path()?)),

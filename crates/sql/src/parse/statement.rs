@@ -329,6 +329,8 @@ pub enum ShowObjects {
     Transactions,
     /// `SHOW METRICS`: what the node has counted.
     Metrics,
+    /// `SHOW POD`: the hosts of the pods that the node is in.
+    Pod,
 }
 
 /// See [`Kind::ShowPartitions`].

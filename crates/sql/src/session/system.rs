@@ -7,7 +7,7 @@ use crate::catalog::roles::{CONTROL_NODES, denied};
 use crate::catalog::sequences::Sequences;
 use crate::catalog::system::{Setting, SystemContext};
 use crate::catalog::{Authority, Catalog};
-use crate::env::{Environment, GroupRow, NodeLocality, SessionRow, TransactionRow};
+use crate::env::{Environment, GroupRow, NodeLocality, PodHostRow, SessionRow, TransactionRow};
 use crate::exec::{ExecContext, ExecOptions, Interrupt, MEMORY_BYTES_MAX};
 use crate::shared::{CancelHandle, Shared};
 use crate::types::{EvalContext, System, Type};
@@ -186,6 +186,9 @@ impl<E: Environment> SystemContext for StatementSystem<'_, E> {
     }
     fn transactions(&self) -> BoxFuture<'_, Result<Vec<TransactionRow>>> {
         Box::pin(self.env.transactions())
+    }
+    fn pods(&self) -> Result<Vec<PodHostRow>> {
+        self.env.pods()
     }
     fn metrics(&self) -> Vec<(String, u64)> {
         self.env.metrics()

@@ -11,7 +11,7 @@ use crate::catalog::sequences::{self, Sequences};
 use crate::catalog::system::{SystemContext, SystemTable, describe};
 use crate::catalog::{Catalog, Descriptor, IndexState, is_implicit_primary, zones};
 use crate::parse::{Kind, PartitionsOf, ShowObjects, ShowOf, ShowRegions};
-use crate::rows::TransactionRow;
+use crate::rows::{PodHostRow, TransactionRow};
 use crate::types::{ArrayValue, Datum, Type};
 use meridian_base::{Error, Result};
 use sqlparser::ast::{Ident, ObjectName};
@@ -79,6 +79,8 @@ pub enum Show {
     Transactions,
     /// `SHOW METRICS`: of this node.
     Metrics,
+    /// `SHOW POD`: the hosts of the pods that this node is in.
+    Pod,
     /// `SHOW ALL`.
     Settings,
 }
@@ -150,6 +152,7 @@ impl Show {
                 ShowObjects::Jobs(only) => Show::Jobs(*only),
                 ShowObjects::Transactions => Show::Transactions,
                 ShowObjects::Metrics => Show::Metrics,
+                ShowObjects::Pod => Show::Pod,
                 ShowObjects::Settings => Show::Settings,
                 ShowObjects::Sessions => return None,
             },
@@ -232,6 +235,18 @@ impl Show {
             Show::Jobs(_) => jobs::columns(),
             Show::Transactions => texts(&["transaction", "gateway", "group", "age", "participants", "waits_for", "why"]),
             Show::Metrics => vec![("name", Type::Text), ("value", Type::Int8)],
+            Show::Pod => vec![
+                ("pod", Type::Text),
+                ("group", Type::Text),
+                ("generation", Type::Int8),
+                ("host", Type::Int4),
+                ("node", Type::Int8),
+                ("leads", Type::Bool),
+                ("state", Type::Text),
+                ("slots", Type::Int4),
+                ("asked_for", Type::Int4),
+                ("ring_bytes", Type::Int8),
+            ],
             Show::Settings => texts(&["name", "setting", "description"]),
             Show::CreateDatabase { .. } => texts(&["database_name", "create_statement"]),
             Show::Enums => vec![("schema", Type::Text), ("name", Type::Text), ("values", text_array()), ("owner", Type::Text)],
@@ -285,7 +300,7 @@ impl Show {
             }
             Show::Ranges(of) => ranges::rows(context, of).await,
             Show::Jobs(only) => jobs::rows(context, *only).await,
-            Show::Transactions | Show::Metrics if !monitors(context) => {
+            Show::Transactions | Show::Metrics | Show::Pod if !monitors(context) => {
                 Err(Error::sql("42501", "permission denied to see what the cluster does")
                     .detail("Only superusers and members of the role \"pg_monitor\" may see that."))
             }
@@ -293,6 +308,7 @@ impl Show {
             Show::Metrics => {
                 Ok(context.metrics().into_iter().map(|(name, value)| vec![text(name), Datum::Int(value as i64)]).collect())
             }
+            Show::Pod => Ok(context.pods()?.into_iter().map(host_of_pod).collect()),
             Show::Settings => {
                 let row = |s: crate::catalog::system::Setting| vec![text(s.name), text(s.value), text(s.description)];
                 Ok(context.settings().into_iter().map(row).collect())
@@ -339,6 +355,21 @@ impl Show {
                 .collect(),
         })
     }
+}
+
+fn host_of_pod(host: PodHostRow) -> Vec<Datum> {
+    vec![
+        text(host.pod),
+        text(host.group),
+        Datum::Int(host.generation as i64),
+        Datum::Int(i64::from(host.host)),
+        Datum::Int(i64::from(host.node.0)),
+        Datum::Bool(host.leads),
+        text(host.state),
+        Datum::Int(i64::from(host.slots)),
+        Datum::Int(i64::from(host.asked_for)),
+        Datum::Int(host.ring_bytes as i64),
+    ]
 }
 
 fn transaction(t: TransactionRow) -> Vec<Datum> {

@@ -21,6 +21,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// Its number among the hosts.
+pub(crate) const LEADER: u8 = 0;
 /// Bytes that are taken from one ring at a time.
 const TAKE_MAX: u64 = 1 << 20;
 /// A host that has not moved its heartbeat for so long is looked at: has its process ended?
@@ -61,17 +63,17 @@ pub(crate) struct Leader {
 }
 
 impl Leader {
-    /// Of a new segment, in which L is host 0 and has all slots.
+    /// Of a new segment, in which L is host [`LEADER`] and has all slots.
     pub fn new(segment: Segment<SharedMemory>, node: NodeId, state: &GroupState) -> Result<Leader> {
         let damaged = |e: Damaged| Error::unavailable(e.to_string());
         let hosts = usize::from(segment.hosts());
-        if !segment.join_as(0, node).map_err(damaged)? {
+        if !segment.join_as(LEADER, node).map_err(damaged)? {
             return Err(Error::unavailable("the first host of a new segment is there already"));
         }
-        let joined = segment.host(0).map_err(damaged)?;
-        segment.change_phase(0, joined, Phase::Live);
+        let joined = segment.host(LEADER).map_err(damaged)?;
+        segment.change_phase(LEADER, joined, Phase::Live);
         let rings = Rings::new(&segment, meridian_pod::PlantedBugs::NONE);
-        let mut member = Member::new(segment, 0);
+        let mut member = Member::new(segment, LEADER);
         member.take(|_, hold| hold == Hold::Free).map_err(damaged)?;
         let reserved = state.prepared().map(|prepared| (prepared.id, SlotSet::of_prepared(prepared))).collect();
         Ok(Leader { member, rings, taken: Vec::new(), reserved, watched: vec![None; hosts], is_closing: false })

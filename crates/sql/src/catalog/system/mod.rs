@@ -27,7 +27,7 @@ mod tests;
 use crate::catalog::lookup::Names;
 use crate::catalog::roles::READ_ALL_DATA;
 use crate::catalog::{Authority, Catalog};
-use crate::rows::{GroupRow, NodeLocality, SessionRow, TransactionRow};
+use crate::rows::{GroupRow, NodeLocality, PodHostRow, SessionRow, TransactionRow};
 pub use crate::types::functions::text::{needs_quotes, quote_ident as quote};
 use crate::types::{Datum, Type};
 use futures::future::BoxFuture;
@@ -56,6 +56,10 @@ pub trait SystemContext: Send + Sync {
     fn groups(&self) -> BoxFuture<'_, Result<Vec<GroupRow>>>;
     /// [`crate::env::Environment::transactions`].
     fn transactions(&self) -> BoxFuture<'_, Result<Vec<TransactionRow>>>;
+    /// [`crate::env::Environment::pods`].
+    fn pods(&self) -> Result<Vec<PodHostRow>> {
+        Ok(Vec::new())
+    }
     /// [`crate::env::Environment::metrics`].
     fn metrics(&self) -> Vec<(String, u64)>;
     /// [`crate::env::Environment::compute`].

@@ -11,6 +11,7 @@ use meridian_base::record::Committed;
 use meridian_base::time::Timestamp;
 use meridian_base::txn::{ColumnMask, Write};
 use meridian_store::{Backend, GroupStore, MemoryDisk, Options, ScanLimits, Store};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -62,6 +63,15 @@ fn run(name: &str, backend: Backend, options: Options, rows: u64) {
     time("scan of 50", SCANS, |n| {
         let range = KeyRange::new(key(shuffled(n, rows)), key(u64::MAX));
         drop(group.scan(&range, now, false, limits).expect("a scan"));
+    });
+    time("visit of 10,000", SCANS / 100, |n| {
+        let (range, limits) = (KeyRange::new(key(n * 997 % rows), key(u64::MAX)), ScanLimits { rows: 10_000, bytes: 1 << 30 });
+        let mut bytes = 0;
+        let rest = group.visit(&range, now, false, limits, true, &mut |_, _, value| {
+            bytes += value.len();
+            ControlFlow::Continue(())
+        });
+        assert!(rest.is_ok() && bytes > 0);
     });
     time("changed_after, nothing changed", READS, |n| {
         let target = Target::Range(KeyRange::new(key(shuffled(n, rows)), key(u64::MAX)));

@@ -24,6 +24,7 @@ mod fjall;
 mod group;
 mod manifest;
 mod memory;
+mod merge;
 mod options;
 mod read;
 mod snapshot;

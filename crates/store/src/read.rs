@@ -6,10 +6,10 @@
 //! looked at. (The other way round a version could slip from one to the other behind the reader's
 //! back.)
 //!
-//! A scan goes in steps: a bounded piece of the row table is copied out (references, not rows),
-//! which says how far this step reaches; then the spaces are read over the same stretch and merged
-//! with it. Of an index that the row table has whole, a step shows its rows under the table's lock,
-//! and that is all.
+//! A scan goes in steps: a bounded piece of the row table is looked at, and what the spaces do not
+//! have yet is copied out (references, not rows); then the spaces are read over the same stretch
+//! and merged with it. Of an index that the row table has whole, a step shows its rows under the
+//! table's lock, and that is all.
 
 use crate::backend::{RawRange, Space, Spaces, View};
 use crate::codec;
@@ -25,9 +25,11 @@ use meridian_base::txn::ColumnMask;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-/// Rows of the row table copied out in one hold of its lock: as many as the page still wants,
-/// within these bounds (the lower one because every step seeks in the spaces).
+/// Rows of the row table looked at in one hold of its lock: as many as the page still wants, within
+/// these bounds (the lower one because every step seeks in the spaces).
 const STEP_ROWS_MIN: usize = 16;
+const STEP_LOOKS_MAX: usize = 1_024;
+/// Rows of it that are copied out, or shown.
 const STEP_ROWS_MAX: usize = 256;
 /// Values shown in one hold of the lock have no more bytes. One that has more by itself is copied
 /// out.
@@ -195,7 +197,9 @@ impl GroupStore {
                 if page.is_brief && page.show(&inner.table, at)? {
                     continue;
                 }
-                let what = |row: &Row| row.visible(at).map(|slot| slot.version());
+                // The spaces have all versions of a clean row, as if it had been evicted.
+                let what =
+                    |row: &Row, is_whole: bool| (is_whole || !row.is_clean()).then(|| row.visible(at).map(|slot| slot.version()));
                 (Step::of(&inner, &page.left, page.reverse, page.rows_wanted(), at, what), inner.spaces.clone())
             };
             scan_step(&*of, step, at, &mut page)?;
@@ -258,7 +262,10 @@ impl GroupStore {
             }
             let (step, spaces) = {
                 let inner = self.inner.read();
-                (Step::of(&inner, &left, false, STEP_ROWS_MAX, asked.after, |row| asked.of_row(row)), inner.spaces.clone())
+                (
+                    Step::of(&inner, &left, false, STEP_ROWS_MAX, asked.after, |row, _| Some(asked.of_row(row))),
+                    inner.spaces.clone(),
+                )
             };
             let reached = step.covered.end.clone();
             if let Some(found) = changed_step(&*spaces, step, asked)? {
@@ -322,29 +329,32 @@ impl Held for RowChange {
 
 impl<T: Held> Step<T> {
     /// Copies out what the row table has of the start (or the end) of a range. `from`: what was
-    /// gone by then does not matter.
+    /// gone by then does not matter. `what` is asked whether a row is copied, given whether the row
+    /// table has the range whole.
     fn of(
         inner: &Inner,
         range: &KeyRange,
         reverse: bool,
         rows_wanted: usize,
         from: Timestamp,
-        what: impl Fn(&Row) -> T,
+        what: impl Fn(&Row, bool) -> Option<T>,
     ) -> Step<T> {
-        let rows_max = rows_wanted.clamp(STEP_ROWS_MIN, STEP_ROWS_MAX);
+        let is_whole = is_whole(&inner.table, range, from);
+        let looks_max = rows_wanted.clamp(STEP_ROWS_MIN, STEP_LOOKS_MAX);
         let (low, high) = bounds(range);
-        let rows: Vec<(Key, T)> =
-            inner.table.range(low, high, reverse).take(rows_max).map(|(key, row)| (key.clone(), what(row))).collect();
+        let mut rows = Vec::new();
         let mut covered = range.clone();
-        if rows.len() == rows_max {
-            let last = &rows[rows_max - 1].0;
-            if reverse {
-                covered.start = last.clone();
-            } else {
-                covered.end = last.successor();
+        for ((key, row), looks) in inner.table.range(low, high, reverse).zip(1..) {
+            rows.extend(what(row, is_whole).map(|what| (key.clone(), what)));
+            if looks == looks_max || rows.len() == STEP_ROWS_MAX {
+                match reverse {
+                    true => covered.start = key.clone(),
+                    false => covered.end = key.successor(),
+                }
+                break;
             }
         }
-        Step { covered, rows, is_whole: is_whole(&inner.table, range, from) }
+        Step { covered, rows, is_whole }
     }
 
     /// Merges the row table's rows with `current` over the stretch. `visit` sees every key once, in

@@ -97,6 +97,10 @@ impl Row {
     pub fn oldest(&self) -> &Slot {
         self.older.back().unwrap_or(&self.newest)
     }
+    /// Whether all of it is durable.
+    pub fn is_clean(&self) -> bool {
+        self.slots().all(Slot::is_clean)
+    }
     /// The newest version at or below `at`; `None` if that is older than everything here.
     pub fn visible(&self, at: Timestamp) -> Option<&Slot> {
         if self.newest.at <= at {
@@ -455,7 +459,7 @@ impl Table {
             }
             row.older.shrink_to_fit();
             // What was deleted would take the place of rows that are there.
-            if row.newest.value.is_none() && row.slots().all(Slot::is_clean) {
+            if row.newest.value.is_none() && row.is_clean() {
                 dropped += self.forget(key);
             }
             self.dirty_bytes -= moved;
@@ -479,7 +483,7 @@ impl Table {
         {
             steps += 1;
             let used = row.used.swap(false, Ordering::Relaxed);
-            if !used && row.slots().all(Slot::is_clean) {
+            if !used && row.is_clean() {
                 victims.push(key.clone());
             }
             if steps == EVICT_STEPS {

@@ -177,9 +177,30 @@ fn a_read_under_which_versions_are_collected_is_refused() {
 }
 
 #[test]
+fn a_scan_sees_a_late_version_below_one_that_is_durable() {
+    let (_store, group) = open(&MemoryDisk::new());
+    apply(&group, 1, 20, &[(1, Some("new")), (2, Some("elsewhere"))]);
+    flush(&group);
+    apply(&group, 2, 15, &[(1, Some("late"))]);
+    // The index is not whole any more, so that the spaces are read, and the row above them. That
+    // row cannot go, so there is always more to evict.
+    (0..4).for_each(|_| _ = group.inner.write().table.evict(0, 0, &group.shared.totals));
+    assert_eq!(group.inner.read().table.len(), 1);
+    let range = KeyRange::prefix(&[0, 0, 0, 1]);
+    let seen = |at: u64| {
+        let page = group.scan(&range, Timestamp(at), false, ScanLimits::default()).unwrap();
+        page.rows.into_iter().map(|(key, version)| (key, version.at.0)).collect::<Vec<_>>()
+    };
+    assert_eq!(seen(19), [(key(1), 15)]);
+    assert_eq!(seen(20), [(key(1), 20), (key(2), 20)]);
+}
+
+#[test]
 fn a_page_does_not_mix_what_was_before_an_import_with_what_is_after_it() {
+    // More than one step looks at.
+    const ROWS: u32 = 2_500;
     let fill = |group: &GroupStore, value: &str| {
-        let writes: Vec<_> = (0..600).map(|i| (i, Some(value))).collect();
+        let writes: Vec<_> = (0..ROWS).map(|i| (i, Some(value))).collect();
         apply(group, 1, 10, &writes);
         flush(group);
     };
@@ -189,7 +210,7 @@ fn a_page_does_not_mix_what_was_before_an_import_with_what_is_after_it() {
         let (_store, group) = open(&MemoryDisk::new());
         fill(&group, "replaced");
         // Some of it is in the spaces alone, so that they are looked at.
-        let is_whole = |group: &GroupStore| group.inner.read().table.len() == 600;
+        let is_whole = |group: &GroupStore| group.inner.read().table.len() == ROWS as usize;
         while is_whole(&group) {
             group.inner.write().table.evict(0, 0, &group.shared.totals);
         }
@@ -198,17 +219,17 @@ fn a_page_does_not_mix_what_was_before_an_import_with_what_is_after_it() {
             import.chunk(&chunk.unwrap()).unwrap();
         }
         let installed = meanwhile(&group, Moment::BeforeView, move || drop(import.finish().unwrap()));
-        let limits = ScanLimits { rows: 1_000, ..ScanLimits::default() };
+        let limits = ScanLimits { rows: 10_000, ..ScanLimits::default() };
         let (mut rows, mut pages) = (0, Vec::new());
         let mut left = Some(KeyRange::prefix(&[0, 0, 0, 1]));
         while let Some(range) = left {
             let page = group.scan(&range, Timestamp(10), reverse, limits).unwrap();
-            rows += page.rows.len();
+            rows += page.rows.len() as u32;
             pages.push(page.rows.into_iter().map(|(_, v)| v.value).collect::<BTreeSet<_>>());
             left = page.rest;
         }
         assert!(installed.has_happened());
-        assert_eq!(rows, 600);
+        assert_eq!(rows, ROWS);
         let of = |value: &'static str| BTreeSet::from([Some(Bytes::from_static(value.as_bytes()))]);
         assert_eq!(pages, [of("replaced"), of("imported")], "the page during which it was installed ends there");
     }

@@ -171,9 +171,11 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
         }
     }
 
-    fn entry(&self, id: TxnId, txn: &Txn) -> Entry {
+    fn entry(&self, id: TxnId, txn: &mut Txn) -> Entry {
         let slots: BTreeSet<Slot> = txn.writes.iter().map(|write| self.slot(&write.key)).collect();
-        let body = encode(Committed { id, at: txn.p, writes: txn.writes.clone() });
+        let committed = Committed { id, at: txn.p, writes: std::mem::take(&mut txn.writes) };
+        let body;
+        (body, txn.writes) = encode(committed);
         Entry::Transaction(Logged { id, at: txn.p, slots: slots.into_iter().collect(), body })
     }
 
@@ -320,10 +322,15 @@ fn read_entry(seen: &crate::txn::Seen) -> ReadEntry {
     ReadEntry { target: Target::Key(seen.key.clone()), columns: seen.columns, until: seen.until }
 }
 
-/// A transaction as its ring and the log have it.
-pub(crate) fn encode(txn: Committed) -> Bytes {
+/// A transaction as its ring and the log have it; and its writes again.
+fn encode(txn: Committed) -> (Bytes, Vec<Write>) {
     let records = vec![Record::Batch(vec![txn])];
-    Payload { closed: Timestamp::MIN, watermark: Timestamp::MIN, records }.encode()
+    let mut payload = Payload { closed: Timestamp::MIN, watermark: Timestamp::MIN, records };
+    let bytes = payload.encode();
+    match payload.records.pop() {
+        Some(Record::Batch(mut txns)) => (bytes, txns.pop().map(|txn| txn.writes).unwrap_or_default()),
+        _ => unreachable!("it is a batch"),
+    }
 }
 
 /// The reverse.

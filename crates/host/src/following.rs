@@ -6,7 +6,7 @@ use crate::host::Host;
 use crate::rows::Rows;
 use meridian_base::record::{Committed, Payload, Record};
 use meridian_pod::memory::Memory;
-use meridian_pod::{Damaged, Entry, FeedRecord, Item, NoRoom};
+use meridian_pod::{Damaged, Entry, FeedRecord, Item, NoRoom, Slot};
 
 impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
     /// Under the host's lock: applies the next record; then says that it has.
@@ -21,36 +21,45 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
     }
 
     fn apply(&mut self, record: &FeedRecord, end: u64) -> Result<(), Damaged> {
-        let mut records = Vec::new();
+        let (mut records, mut batch) = (Vec::new(), Vec::new());
         for item in &record.items {
-            match item {
+            let reference = match item {
                 Item::Control(control) => {
                     let payload = Payload::decode(control.clone()).map_err(|error| Damaged(format!("the feed: {error}")))?;
                     records.extend(payload.records);
+                    continue;
                 }
-                Item::Entry(reference) => {
-                    let is_here = |slot: &meridian_pod::Slot| self.owners[usize::from(slot.0)] == self.config.host;
-                    let mut txn = Committed { id: reference.id, at: reference.at, writes: Vec::new() };
-                    if self.config.holds_all || reference.slots.iter().any(is_here) {
-                        let entry = self.segment.entry(reference.place)?;
-                        let logged = entry.logged().ok_or_else(|| Damaged("the feed refers to a promise".into()))?;
-                        txn = decode(logged.body.clone())?;
-                        if !self.config.holds_all {
-                            txn.writes.retain(|write| self.is_own(&write.key));
-                        }
-                        self.rows.apply(&txn);
-                    }
-                    if reference.place.host == self.config.host {
-                        self.ring.fed(reference.place, end);
-                        if let Some(own) = self.txns.get_mut(&reference.id) {
-                            own.is_durable = true;
-                        }
-                    }
-                    // A host's transactions are one batch each: between hosts they are in no order.
-                    records.push(Record::Batch(vec![txn]));
-                }
+                Item::Entry(reference) => reference,
+            };
+            let is_mine = reference.place.host == self.config.host;
+            let is_here = |slot: &Slot| self.owners[usize::from(slot.0)] == self.config.host;
+            let holds_some = self.config.holds_all || reference.slots.iter().any(is_here);
+            if is_mine {
+                self.ring.fed(reference.place, end);
+            } else if !holds_some && !self.leads() {
+                // Ids are asked where they were certified, or else at L.
+                self.state.passed(reference.at);
+                continue;
             }
+            let mut txn = Committed { id: reference.id, at: reference.at, writes: Vec::new() };
+            let own = self.txns.get_mut(&reference.id).filter(|_| is_mine);
+            if let Some(own) = own {
+                own.is_durable = true;
+                txn.writes.clone_from(&own.writes);
+            } else if holds_some {
+                let entry = self.segment.entry(reference.place)?;
+                let logged = entry.logged().ok_or_else(|| Damaged("the feed refers to a promise".into()))?;
+                txn = decode(logged.body.clone())?;
+            }
+            if !self.config.holds_all {
+                txn.writes.retain(|write| self.is_own(&write.key));
+            }
+            self.rows.apply(&txn);
+            // The state and the engine ask for the id.
+            batch.push(Committed { writes: Vec::new(), ..txn });
         }
+        // Between hosts they are in no order.
+        records.push(Record::Batch(batch));
         let payload = Payload { closed: record.closed, watermark: record.watermark, records };
         self.state.apply(record.log, &payload);
         let mut woken = Vec::new();

@@ -85,7 +85,7 @@ pub struct Host<M, R> {
     /// Who has the host's lock.
     pub(crate) lock: Option<Task>,
     /// Own keys that are shared.
-    pub(crate) home: BTreeMap<Key, Node>,
+    pub(crate) home: HashMap<Key, Node>,
     /// The same in the order in which they are asked to move out.
     pub(crate) hand: VecDeque<Key>,
     pub(crate) known: HashMap<Key, Known>,
@@ -171,7 +171,7 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
             descriptors: (1..segment.layout().sizes().descriptors as u16).rev().collect(),
             has_move_descriptor: true,
             lock: None,
-            home: BTreeMap::new(),
+            home: HashMap::new(),
             hand: VecDeque::new(),
             known: HashMap::new(),
             owners: vec![u8::MAX; SLOTS.into()],
@@ -216,9 +216,31 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
     pub fn segment(&self) -> &Segment<M> {
         &self.segment
     }
+    /// Learns where these tuples are, as if transactions had used them: for measurements of what
+    /// comes after that.
+    ///
+    /// # Errors
+    ///
+    /// If the segment is damaged.
+    pub fn learn<'k>(&mut self, keys: impl IntoIterator<Item = &'k Key>) -> Result<(), Damaged> {
+        let epoch = self.epochs.enter(&self.segment);
+        for key in keys {
+            if let Some(node) = self.segment.find(&key.as_bytes().to_vec().into())? {
+                let generation = node.generation(&self.segment);
+                self.known.insert(key.clone(), Known { node, generation, uses: 1 });
+            }
+        }
+        self.epochs.leave(epoch);
+        Ok(())
+    }
     /// What it has done so far.
     pub fn counts(&self) -> Counts {
         self.counts
+    }
+    /// How far the log is: applied here; if it leads, handed to the log, and told to all.
+    pub fn progress(&self) -> [u64; 3] {
+        let leader = self.leader.as_ref().map_or((0, 0), |leader| (leader.last, leader.published));
+        [self.feed.position(), leader.0, leader.1]
     }
     /// Own keys that are shared now.
     pub fn shared(&self) -> usize {
@@ -394,18 +416,83 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
         }
     }
 
+    /// Steps of a transaction back to back, until it is over, or waits for something or somebody.
+    ///
+    /// # Errors
+    ///
+    /// As [`Host::step`].
+    pub fn run(&mut self, id: TxnId, physical_micros: u64) -> Result<(), Damaged> {
+        self.physical = physical_micros;
+        let task = Task::Transaction(id);
+        let Some(mut txn) = self.txns.remove(&id) else { return Ok(()) };
+        while self.may_step(&txn) && (!txn.at.needs_lock() || self.may_lock(task)) {
+            let polled = matches!(txn.wait, Some(Wait::Claim(_) | Wait::Poll));
+            self.step_of(id, &mut txn)?;
+            if matches!(txn.at, At::Over(_)) || polled && matches!(txn.wait, Some(Wait::Claim(_) | Wait::Poll)) {
+                break;
+            }
+        }
+        self.put_back(id, txn)
+    }
+
+    /// Steps of all jobs back to back, until they are done, or wait.
+    ///
+    /// # Errors
+    ///
+    /// As [`Host::step`].
+    pub fn run_jobs(&mut self, physical_micros: u64) -> Result<(), Damaged> {
+        self.physical = physical_micros;
+        let numbers: Vec<u64> = self.jobs.keys().copied().collect();
+        for number in numbers {
+            while let Some(job) = self.jobs.get(&number) {
+                let waits = job.ticket().is_some_and(|ticket| !self.woken.contains(&ticket));
+                if waits || job.needs_lock() && !self.may_lock(Task::Job(number)) {
+                    break;
+                }
+                let polls = matches!(job, Job::Old { .. });
+                self.step_job(number)?;
+                if polls {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The housekeeping of [`Task::Tidy`], all of it at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`Host::step`].
+    pub fn tidy_up(&mut self) -> Result<(), Damaged> {
+        for _ in 0..5 {
+            self.tidy()?;
+        }
+        while self.allocator.reclaim(&self.segment)? {}
+        Ok(())
+    }
+
     fn step_transaction(&mut self, id: TxnId) -> Result<(), Damaged> {
         let Some(mut txn) = self.txns.remove(&id) else { return Ok(()) };
+        self.step_of(id, &mut txn)?;
+        self.put_back(id, txn)
+    }
+
+    fn step_of(&mut self, id: TxnId, txn: &mut Txn) -> Result<(), Damaged> {
         match txn.wait.take() {
             Some(Wait::Claim(claim)) if !self.segment.has_ended(claim)? => txn.wait = Some(Wait::Claim(claim)),
             Some(Wait::Claim(_)) => {}
             Some(wait @ Wait::Answers(_)) => txn.wait = Some(wait),
             Some(Wait::Ticket(ticket)) => {
                 self.woken.remove(&ticket);
-                self.advance(id, &mut txn)?;
+                self.advance(id, txn)?;
             }
-            Some(Wait::Poll | Wait::Durable) | None => self.advance(id, &mut txn)?,
+            Some(Wait::Poll | Wait::Durable) | None => self.advance(id, txn)?,
         }
+        Ok(())
+    }
+
+    fn put_back(&mut self, id: TxnId, mut txn: Txn) -> Result<(), Damaged> {
         if let At::Over(answer) = &mut txn.at {
             let answer = answer.take();
             self.end(id, txn, answer)?;

@@ -8,9 +8,8 @@
 //!  publish    acked (P3); then the feed
 //! ```
 
-use crate::committing::decode;
 use crate::host::{Host, Task};
-use crate::message::Action;
+use crate::message::{Action, LogEntry};
 use crate::rows::Rows;
 use crate::takeover::TakeOver;
 use meridian_base::record::{Payload, Record, SchemaGrant};
@@ -164,16 +163,16 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
         let log = LogPosition { index: leader.last, term: leader.term };
         let entries = std::mem::take(&mut leader.taken);
         let control = std::mem::take(&mut leader.control);
-        let mut records = control.clone();
+        let mut transactions = Vec::new();
         for (place, entry) in &entries {
             if let Some(logged) = entry.logged() {
-                records.push(Record::Batch(vec![decode(logged.body.clone())?]));
+                transactions.push(logged.body.clone());
                 leader.last_of.insert(place.host, log.index);
             }
         }
-        let payload = Payload { closed: leader.closed, watermark, records };
+        let entry = LogEntry { closed: leader.closed, watermark, control: control.clone(), transactions };
         leader.proposals.push_back(Proposal { log, closed: leader.closed, entries, control });
-        self.actions.push(Action::Append(log.index, payload));
+        self.actions.push(Action::Append(log.index, entry));
         Ok(())
     }
 

@@ -61,5 +61,5 @@ mod takeover;
 mod txn;
 
 pub use host::{Config, Counts, Host, Task};
-pub use message::{Action, Answer, Message, Request};
+pub use message::{Action, Answer, LogEntry, Message, Request};
 pub use rows::{MemoryRows, Rows, Version};

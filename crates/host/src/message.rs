@@ -1,9 +1,10 @@
 //! What comes into a host and what goes out of it.
 
+use crate::committing::decode;
 use bytes::Bytes;
-use meridian_base::record::Payload;
+use meridian_base::record::{Payload, Record};
 use meridian_base::{ColumnMask, Key, ReadEntry, Timestamp, TxnId, Write};
-use meridian_pod::Node;
+use meridian_pod::{Damaged, Node};
 
 /// What a client of this host asks for. A transaction has one request at a time.
 #[derive(Clone, Debug)]
@@ -66,5 +67,37 @@ pub enum Action {
     Send(u8, Message),
     /// L: append this entry to the group's log, and say when it is durable
     /// ([`crate::Host::durable`]), in order.
-    Append(u64, Payload),
+    Append(u64, LogEntry),
+}
+
+/// An entry of the log, as L makes it: its transactions are copies of what was in the rings.
+#[derive(Clone, Debug)]
+pub struct LogEntry {
+    pub closed: Timestamp,
+    pub watermark: Timestamp,
+    pub control: Vec<Record>,
+    pub transactions: Vec<Bytes>,
+}
+
+impl LogEntry {
+    /// Its bytes, about.
+    pub fn len(&self) -> usize {
+        17 + self.transactions.iter().map(Bytes::len).sum::<usize>()
+    }
+    /// Whether it only closes timestamps.
+    pub fn is_empty(&self) -> bool {
+        self.control.is_empty() && self.transactions.is_empty()
+    }
+    /// What it means.
+    ///
+    /// # Errors
+    ///
+    /// If a transaction is malformed.
+    pub fn payload(&self) -> Result<Payload, Damaged> {
+        let mut records = self.control.clone();
+        for body in &self.transactions {
+            records.push(Record::Batch(vec![decode(body.clone())?]));
+        }
+        Ok(Payload { closed: self.closed, watermark: self.watermark, records })
+    }
 }

@@ -53,7 +53,7 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
                 self.choose_snapshot(txn);
                 txn.at = At::Read(0);
             }
-            At::Read(i) => self.read(txn, i)?,
+            At::Read(i) => self.read(txn, i),
             At::Words(i, node, mut read) => match read.step(&self.segment)? {
                 Reading::More => txn.at = At::Words(i, node, read),
                 Reading::Wait(claim) => {
@@ -84,16 +84,14 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
         Ok(())
     }
 
-    /// The next key: an own one is here. For a foreign one, the tuple that is known.
+    /// The next key that is not here. For that, the tuple that is known.
     fn locate(&mut self, id: TxnId, txn: &mut Txn, i: usize) -> Result<(), Damaged> {
-        let Some((key, _)) = txn.wanted.get(i) else {
-            return self.ask_for_missing(id, txn);
-        };
-        if self.is_own(key) || txn.places.contains_key(key) {
-            txn.at = if i + 1 == txn.wanted.len() && txn.missing.is_empty() { At::Located } else { At::Locate(i + 1) };
+        let is_elsewhere = |(key, _): &(Key, _)| !self.is_own(key) && !txn.places.contains_key(key);
+        let Some(i) = (i..txn.wanted.len()).find(|i| is_elsewhere(&txn.wanted[*i])) else {
+            self.ask_for_missing(id, txn);
             return Ok(());
-        }
-        txn.at = match self.known.get(key) {
+        };
+        txn.at = match self.known.get(&txn.wanted[i].0) {
             Some(known) if !known.node.is_removed(&self.segment) => At::Known(i, known.node, known.generation),
             _ => self.search(txn, i),
         };
@@ -120,7 +118,7 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
         txn.at = At::Locate(i + 1);
     }
 
-    fn ask_for_missing(&mut self, id: TxnId, txn: &mut Txn) -> Result<(), Damaged> {
+    fn ask_for_missing(&mut self, id: TxnId, txn: &mut Txn) {
         let mut by_owner: BTreeMap<u8, Vec<Key>> = BTreeMap::new();
         for key in std::mem::take(&mut txn.missing) {
             let keys = by_owner.entry(self.owner(&key)).or_default();
@@ -130,12 +128,12 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
         }
         if by_owner.is_empty() {
             txn.at = At::Located;
-            return Ok(());
+            return;
         }
         // A slot may have come here meanwhile.
         if by_owner.remove(&self.config.host).is_some() && by_owner.is_empty() {
             txn.at = At::Locate(0);
-            return Ok(());
+            return;
         }
         txn.wait = Some(Wait::Answers(by_owner.len()));
         txn.at = At::Locate(0);
@@ -145,7 +143,6 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
             txn.asked.insert(ask, (owner, keys.clone()));
             self.send(owner, Message::MoveIn { ask, keys });
         }
-        Ok(())
     }
 
     pub(crate) fn told_nodes(&mut self, ask: u64, nodes: Vec<Option<Node>>) -> Result<(), Damaged> {
@@ -212,42 +209,41 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
         });
     }
 
-    /// Under the host's lock.
-    fn read(&mut self, txn: &mut Txn, i: usize) -> Result<(), Damaged> {
-        let Some((key, columns)) = txn.wanted.get(i) else {
-            let values = std::mem::take(&mut txn.values).into_iter().map(Option::unwrap_or_default).collect();
-            let s = txn.s.unwrap_or_default();
-            self.actions.push(Action::Answer(txn.id, Answer::Read(s, values)));
-            return Ok(());
-        };
-        if txn.values[i].is_some() {
-            txn.at = At::Read(i + 1);
-            return Ok(());
-        }
+    /// Under the host's lock: reads own keys that are at home, up to one that is not, or has to wait.
+    fn read(&mut self, txn: &mut Txn, from: usize) {
         let s = txn.s.unwrap_or_default();
-        let words = |node| At::Words(i, node, Read::new(node, s, self.config.bugs));
-        if !self.is_own(key) {
-            txn.at = txn.places.get(key).map_or(At::Locate(0), |node| words(*node));
-            return Ok(());
-        }
-        if let Some(node) = self.home.get(key) {
-            txn.at = words(*node);
-            return Ok(());
-        }
-        let target = Target::Key(key.clone());
-        match self.engine.read_gate(&self.state, &self.rows, &target, *columns, s, &self.clock, self.physical) {
-            ReadGate::Ready => {
-                let value = self.rows.get(key, s).and_then(|version| version.value);
-                self.has_read(txn, i, None, value);
+        for i in from..txn.wanted.len() {
+            let (key, columns) = &txn.wanted[i];
+            if txn.values[i].is_some() {
+                continue;
             }
-            ReadGate::Wait(ticket) | ReadGate::NotReady(NotReady::NeedLease(ticket)) => {
-                txn.wait = Some(Wait::Ticket(ticket));
-                txn.at = At::Read(i);
+            let words = |node| At::Words(i, node, Read::new(node, s, self.config.bugs));
+            if !self.is_own(key) {
+                txn.at = txn.places.get(key).map_or(At::Locate(0), |node| words(*node));
+                return;
             }
-            ReadGate::MoveTo(to) => self.too_new(txn, to),
-            ReadGate::TooOld | ReadGate::NotReady(NotReady::NotPrimary) => txn.is_over(Answer::Conflict),
+            if let Some(node) = self.home.get(key) {
+                txn.at = words(*node);
+                return;
+            }
+            let target = Target::Key(key.clone());
+            match self.engine.read_gate(&self.state, &self.rows, &target, *columns, s, &self.clock, self.physical) {
+                ReadGate::Ready => {
+                    let value = self.rows.get(key, s).and_then(|version| version.value);
+                    self.has_read(txn, i, None, value);
+                }
+                ReadGate::Wait(ticket) | ReadGate::NotReady(NotReady::NeedLease(ticket)) => {
+                    txn.wait = Some(Wait::Ticket(ticket));
+                    txn.at = At::Read(i);
+                    return;
+                }
+                ReadGate::MoveTo(to) => return self.too_new(txn, to),
+                ReadGate::TooOld | ReadGate::NotReady(NotReady::NotPrimary) => return txn.is_over(Answer::Conflict),
+            }
         }
-        Ok(())
+        txn.at = At::Idle;
+        let values = std::mem::take(&mut txn.values).into_iter().map(Option::unwrap_or_default).collect();
+        self.actions.push(Action::Answer(txn.id, Answer::Read(s, values)));
     }
 
     /// The snapshot is too old: the transaction moves it while nothing is read, or ends.

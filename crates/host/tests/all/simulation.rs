@@ -65,6 +65,8 @@ pub struct Pod {
     kills: u32,
     /// Joined, and waits for rows.
     joining: Vec<(u8, u64)>,
+    /// Is slow to apply.
+    slow: Option<u8>,
     draining: bool,
     pub moved_out: u64,
 }
@@ -105,10 +107,12 @@ impl Pod {
             begun: 0,
             kills: options.kills,
             joining: Vec::new(),
+            slow: None,
             draining: false,
             moved_out: 0,
         };
         pod.hosts[0] = Some(leader);
+        pod.slow = pod.rng.random_bool(0.4).then(|| pod.rng.random_range(0..options.hosts));
         pod.start();
         pod
     }
@@ -162,10 +166,9 @@ impl Pod {
                 Action::Answer(id, answer) => self.answered(id, answer),
                 Action::Send(to, _) if self.hosts[usize::from(to)].is_none() => {}
                 Action::Send(to, message) => self.network.entry((host, to)).or_default().push_back(message),
-                Action::Append(index, payload) => {
+                Action::Append(index, entry) => {
                     assert_eq!(index as usize, self.log.len() + 1, "the log has no gaps");
-                    // The log's replicas would refuse what contradicts a promise.
-                    self.log.push(payload);
+                    self.log.push(entry.payload().unwrap());
                 }
             }
         }
@@ -183,6 +186,9 @@ impl Pod {
                 let busy: Vec<Task> = tasks.iter().filter(works).copied().collect();
                 let from = if !busy.is_empty() && self.rng.random_bool(0.7) { &busy } else { &tasks };
                 let task = from[self.rng.random_range(0..from.len())];
+                if task == Task::Follow && self.slow == Some(host) && self.rng.random_bool(0.9) {
+                    return;
+                }
                 self.step(host, task);
             }
             70..80 => {

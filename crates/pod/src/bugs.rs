@@ -61,6 +61,16 @@ meridian_base::planted_bugs! {
     FreesUnflushed = "frees-unflushed",
     /// 71, C7: a dead host's bodies are used again while its machine's cache may write back.
     NoQuarantine = "no-quarantine",
+    /// 59, P19: L takes a dead host's slots before the last of its ring is applied.
+    TakesOverUnapplied = "takes-over-unapplied",
+    /// L takes a dead host's slots before it has applied as much as that host may have.
+    TakesOverBehind = "takes-over-behind",
+    /// 60, P20: a slot's new owner takes what its index does not know for unwritten.
+    GainsNothing = "gains-nothing",
+    /// 61: a slot changes hands before what is in flight on it has ended.
+    GivesInFlight = "gives-in-flight",
+    /// 74: a commit is sent to another host while its first copy may be in a ring.
+    SentAgainAtOnce = "sent-again-at-once",
     /// 73: a dead host's valid bits stay for another machine with its number.
     DeadBitsStay = "dead-bits-stay",
 }

@@ -66,20 +66,37 @@ impl Circle {
         position + bytes.len() as u64
     }
 
+    /// Forgets what is cached of what lies between two positions: then its records are read with
+    /// [`Circle::read_again`].
+    pub fn invalidate<M: Memory>(self, memory: &M, from: u64, to: u64) {
+        if let Ok(len) = usize::try_from(to.saturating_sub(from).min(self.size)) {
+            self.pieces(from, len, |at, part| memory.invalidate(at, part.len() as u64));
+        }
+    }
+
     /// Reads the record at a position, which ends at or before `end`. Gives its payload and the
     /// position behind it.
     pub fn read<M: Memory>(self, memory: &M, position: u64, end: u64) -> Result<(Bytes, u64), Damaged> {
+        self.read_with(memory, position, end, true)
+    }
+
+    /// The same of what was invalidated since its writer flushed it.
+    pub fn read_again<M: Memory>(self, memory: &M, position: u64, end: u64) -> Result<(Bytes, u64), Damaged> {
+        self.read_with(memory, position, end, false)
+    }
+
+    fn read_with<M: Memory>(self, memory: &M, position: u64, end: u64, is_stale: bool) -> Result<(Bytes, u64), Damaged> {
         let damaged = |what: &str| Damaged(format!("the record at {position} of the circle at {:#x} {what}", self.at));
         let room = end.checked_sub(position).ok_or_else(|| damaged("lies behind the end"))?;
         if room < FRAME as u64 || room > self.size || !position.is_multiple_of(8) {
             return Err(damaged("has no place"));
         }
-        let frame = self.bytes(memory, position, FRAME);
+        let frame = self.bytes(memory, position, FRAME, is_stale);
         let len = u32::from_le_bytes(frame[..4].try_into().expect("four bytes")) as usize;
         if len < FRAME || len.next_multiple_of(8) as u64 > room {
             return Err(damaged("has an impossible length"));
         }
-        let bytes = self.bytes(memory, position, len);
+        let bytes = self.bytes(memory, position, len, is_stale);
         if bytes[8..16] != position.to_le_bytes() {
             return Err(damaged("is another one"));
         }
@@ -89,10 +106,12 @@ impl Circle {
         Ok((Bytes::from(bytes).slice(FRAME..), position + len.next_multiple_of(8) as u64))
     }
 
-    fn bytes<M: Memory>(self, memory: &M, position: u64, len: usize) -> Vec<u8> {
+    fn bytes<M: Memory>(self, memory: &M, position: u64, len: usize, is_stale: bool) -> Vec<u8> {
         let mut bytes = vec![0; len];
         self.pieces(position, len, |at, part| {
-            memory.invalidate(at, part.len() as u64);
+            if is_stale {
+                memory.invalidate(at, part.len() as u64);
+            }
             memory.read(at, &mut bytes[part]);
         });
         bytes

@@ -92,7 +92,10 @@ impl<M: Memory + Send + Sync> ClockWord for SegmentClock<M> {
         self.0.memory().load(header::CLOCK)
     }
     fn raise(&self, value: u64) {
-        self.0.memory().fetch_max(header::CLOCK, value);
+        // Mostly it is there already, and a load leaves the line in other hosts' caches.
+        if self.load() < value {
+            self.0.memory().fetch_max(header::CLOCK, value);
+        }
     }
     fn compare_exchange(&self, expected: u64, new: u64) -> Result<(), u64> {
         self.0.memory().compare_exchange(header::CLOCK, expected, new)

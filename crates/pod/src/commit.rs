@@ -140,6 +140,8 @@ pub struct Commit {
     p: Timestamp,
     /// Whether the reads were validated already (with a planted bug only).
     is_validated: bool,
+    /// The bodies that its own have replaced.
+    replaced: Vec<Body>,
     at: At,
 }
 
@@ -171,6 +173,7 @@ impl Commit {
             held: 0,
             p: Timestamp::MIN,
             is_validated: false,
+            replaced: Vec::new(),
             at,
         }
     }
@@ -191,6 +194,15 @@ impl Commit {
     /// The shared tuples it writes.
     pub fn writes(&self) -> &[SharedWrite] {
         &self.writes
+    }
+
+    /// Its descriptors: free again when it is over.
+    pub fn descriptors(&self) -> &[u16] {
+        &self.descriptors
+    }
+    /// The bodies that its own have replaced: to be retired when it has finished.
+    pub fn replaced(&self) -> &[Body] {
+        &self.replaced
     }
 
     fn place<M: Memory>(&self, segment: &Segment<M>, index: usize) -> Place {
@@ -345,6 +357,9 @@ impl Commit {
             At::Finish(i, mut finish) => {
                 let write = self.writes[i];
                 let is_over = finish.step(segment, write.node, write.columns, Some(self.claim.host), self.bugs)?;
+                if is_over {
+                    self.replaced.extend(finish.replaced);
+                }
                 self.at = if is_over { At::Unlock(i, Ending::Finished) } else { At::Finish(i, finish) };
             }
             At::Release(i, ending) if i == self.held => self.at = At::End(ending),
@@ -554,11 +569,13 @@ impl Check {
 pub(crate) struct Finish {
     p: Timestamp,
     word: u8,
+    /// The body that the new one has replaced.
+    replaced: Option<Body>,
 }
 
 impl Finish {
     pub fn new(p: Timestamp) -> Finish {
-        Finish { p, word: 0 }
+        Finish { p, word: 0, replaced: None }
     }
 
     /// A step. Whether only the release is left. Loads are of words that only the lock's holder
@@ -592,6 +609,7 @@ impl Finish {
                     let keep = bugs.has(PlantedBug::KeepsValidBits);
                     let next = word.next(pending, by.unwrap_or(0), keep);
                     let valid = if by.is_some() { next.valid } else { 0 };
+                    self.replaced = Some(word.body);
                     node.store(segment, BODY, BodyWord { valid, ..next }.word());
                 }
             },

@@ -182,6 +182,11 @@ impl FeedReader {
         FeedReader { host, next: segment.memory().load(segment.layout().host(host) + host::FEED_POSITION) }
     }
 
+    /// Behind the last record that it gave.
+    pub fn position(&self) -> u64 {
+        self.next
+    }
+
     /// The next record, if there is one: loads the tail (one step), and reads what lies before it.
     /// The second part is the position behind the record.
     ///

@@ -275,12 +275,19 @@ impl<M: Memory> Segment<M> {
         if place.host >= self.hosts() {
             return Err(Damaged(format!("an entry of host {}", place.host)));
         }
+        self.forget_entries(place.host, place.begin, place.end);
         self.entry_before(place.host, place.begin, place.end).map(|(entry, _)| entry)
+    }
+
+    /// Comes before [`Segment::entry_before`] reads entries between these positions: once for all of
+    /// them, since a device is slow to begin.
+    pub(crate) fn forget_entries(&self, host: u8, begin: u64, end: u64) {
+        circle(self, host).invalidate(self.memory(), begin, end);
     }
 
     /// Reads the entry at a position of a ring, which ends at or before `end`.
     pub(crate) fn entry_before(&self, host: u8, begin: u64, end: u64) -> Result<(Entry, Place), Damaged> {
-        let (payload, behind) = circle(self, host).read(self.memory(), begin, end)?;
+        let (payload, behind) = circle(self, host).read_again(self.memory(), begin, end)?;
         let entry = Entry::decode(payload).ok_or_else(|| Damaged(format!("the entry at {begin} of host {host}'s ring")))?;
         Ok((entry, Place { host, begin, end: behind }))
     }

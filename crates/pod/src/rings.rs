@@ -82,6 +82,9 @@ impl Rings {
         let tail = segment.memory().load(segment.layout().host(host) + host::RING_TAIL);
         let begin = self.of(host).next;
         let mut entries = Vec::new();
+        if begin < tail {
+            segment.forget_entries(host, begin, tail);
+        }
         while self.of(host).next < tail && self.of(host).next - begin < bytes_max {
             let (entry, place) = segment.entry_before(host, self.of(host).next, tail)?;
             let taken = self.of(host);

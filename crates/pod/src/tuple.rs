@@ -45,6 +45,9 @@ pub(crate) const PENDING: u64 = 64;
 pub(crate) const HEAD: u64 = 72;
 pub(crate) const TOWER: u64 = 80;
 
+/// A bit of the head.
+const SECOND_CHANCE: u64 = 1 << 48;
+
 /// Levels of the list at most.
 pub(crate) const LEVELS: u8 = 12;
 
@@ -284,8 +287,32 @@ impl Node {
             false => Err(Damaged(format!("the key of the tuple at {:#x}", self.0))),
         }
     }
-    pub(crate) fn generation<M: Memory>(self, segment: &Segment<M>) -> u32 {
+    /// How often its block has become a tuple (one step). Who knows a tuple from an earlier
+    /// operation looks first that it is not removed ([`Node::is_removed`]), then that the generation
+    /// is the same: then it was in the list when the first look took place, and stays a tuple for as
+    /// long as the operation lasts.
+    pub fn generation<M: Memory>(self, segment: &Segment<M>) -> u32 {
         self.load(segment, IDENTITY) as u32
+    }
+    /// Its owner is not to move it out at the next opportunity (a step, two if it was not used
+    /// lately).
+    pub fn use_again<M: Memory>(self, segment: &Segment<M>) {
+        if self.load(segment, HEAD) & SECOND_CHANCE == 0 {
+            segment.memory().fetch_or(self.0 + HEAD, SECOND_CHANCE);
+        }
+    }
+    /// Whether it was used since this was last asked (two steps). A use in between may be forgotten.
+    pub fn take_chance<M: Memory>(self, segment: &Segment<M>) -> bool {
+        let head = self.load(segment, HEAD);
+        let was_used = head & SECOND_CHANCE != 0;
+        if was_used {
+            self.store(segment, HEAD, head & !SECOND_CHANCE);
+        }
+        was_used
+    }
+    /// Its newest version (one step).
+    pub fn newest<M: Memory>(self, segment: &Segment<M>) -> Timestamp {
+        Timestamp(self.load(segment, NEWEST))
     }
 }
 

@@ -315,6 +315,22 @@ impl Engine {
         clock: &Clock,
         physical_micros: u64,
     ) -> Certified {
+        let certified = self.examine(state, versions, request, clock, physical_micros);
+        if let Certified::Append { at, writes } = &certified {
+            self.fly(request.id, *at, writes);
+        }
+        certified
+    }
+
+    /// The same up to where it would be in flight ([`Engine::fly`]).
+    fn examine<V: Versions>(
+        &mut self,
+        state: &GroupState,
+        versions: &V,
+        request: &CommitRequest,
+        clock: &Clock,
+        physical_micros: u64,
+    ) -> Certified {
         if let Some(known) = self.known(state, request) {
             return known;
         }
@@ -359,7 +375,6 @@ impl Engine {
             return Certified::Done(CommitOutcome::Committed(at));
         }
         let writes = self.shares.resolve(request.id, &request.writes, true);
-        self.fly(request.id, at, &writes);
         Certified::Append { at, writes }
     }
 

@@ -10,10 +10,10 @@
 //!   transactions do to local ones.
 
 pub mod campaign;
-pub mod checkers;
 pub mod cluster;
 pub mod convoy;
 pub mod sql_wire;
 pub mod world;
 
 pub use campaign::{Options, Report, main, run_seed};
+pub use meridian_workload::checkers;

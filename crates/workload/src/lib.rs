@@ -4,7 +4,7 @@
 //! simulator's clients. This crate knows nothing about how a database is reached ([`client`]),
 //! about what time it is ([`timer`]), or about which faults happen meanwhile. What a workload
 //! claims is checked in one of two ways: by queries at the end ([`run::Workload::check`]), or by a
-//! checker over the recorded [`history`].
+//! checker over the recorded [`history`] ([`checkers`]).
 //!
 //! * [`movr`]: the ride-sharing application of CockroachDB's multi-region paper, its tables homed
 //!   in each region.
@@ -28,6 +28,7 @@
 //!   once, where its region says.
 
 pub mod bank;
+pub mod checkers;
 pub mod client;
 pub mod escrow;
 pub mod foreign;

@@ -13,6 +13,7 @@ mod latencies;
 mod multi_region;
 mod node_process;
 mod pg;
+mod pod;
 mod postgres;
 mod report;
 mod social;
@@ -51,6 +52,9 @@ pub enum Command {
     /// A bounded number that five regions change: an escrow column beside counters and divided
     /// bounds (Samya's evaluation).
     Escrow(escrow::Args),
+    /// Hosts that share memory beside hosts that share nothing, and beside hosts that share everything
+    /// (PASHA's evaluation), in simulated time.
+    Pod(pod::Args),
     /// What security costs: TLS, logins, privileges, TLS between nodes, and clients that say nothing.
     Tls(tls::Args),
 }
@@ -67,6 +71,7 @@ pub async fn run(command: Command) -> Result<ExitCode> {
         Command::Global(args) => ycsb::global::run(args).await,
         Command::Ddl(args) => ddl::run(args).await,
         Command::Escrow(args) => escrow::run(args).await,
+        Command::Pod(args) => pod::run(&args),
         Command::Tls(args) => tls::run(args).await,
     }
 }

@@ -24,18 +24,22 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("pki", &["base"]),
     ("placement", &["base"]),
     ("pod", &["base"]),
+    ("host", &["base", "pod", "region"]),
+    ("podbench", &["base", "host", "pod", "region"]),
     ("sql", &["base", "forecast", "pki", "placement", "regex"]),
     ("node", &["base", "store", "raft", "region", "commit", "escrow", "forecast", "pki", "placement", "pod", "sql"]),
     ("server", &["base", "pki", "sql", "node"]),
     ("workload", &["base"]),
     // `base`, because it implements the runtime.
     ("sim", &["base", "node", "workload"]),
-    ("meridian", &["pki", "server", "sim", "workload"]),
+    ("meridian", &["pki", "podbench", "server", "sim", "workload"]),
 ];
 
 /// What only tests may use: a protocol's model runs the real engine, not an imitation of it.
 const TESTS_MAY_USE: &[(&str, &[&str])] = &[
     ("commit", &["region"]),
+    // A simulated pod's clients write down what they see, as all clients do.
+    ("host", &["workload"]),
     // What holds on to formats.
     ("base", &["fixtures"]),
     ("region", &["fixtures"]),

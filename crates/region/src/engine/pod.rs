@@ -12,10 +12,12 @@
 //! A *host* is such an engine without the log's leadership. It certifies transactions of this group
 //! alone. It has no reservations and no escrow shares: keys that either is on are the leader's.
 
-use super::Engine;
+use super::{Certified, Engine};
 use crate::state::GroupState;
+use crate::versions::Versions;
+use crate::waits::{Ticket, WaitFor};
 use meridian_base::record::Committed;
-use meridian_base::{Clock, Timestamp};
+use meridian_base::{Clock, ColumnMask, CommitRequest, Key, Target, Timestamp, TxnId, Write};
 
 /// What an engine knows of the pod that it is in.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +48,49 @@ impl Engine {
         self.ceiling = state.ceiling();
         self.held = Default::default();
         self
+    }
+
+    /// Certifies the part on own keys of a transaction that writes or has read shared tuples, too.
+    /// As [`Engine::certify`], but [`Certified::Append`] does not put it in flight: its shared reads
+    /// are validated after the draw. If they hold, [`Engine::push`] comes next, before anything else
+    /// is asked of this engine; if not, nothing has to be taken back. A transaction without own
+    /// writes gets its timestamp as [`Certified::Done`].
+    pub fn certify_part<V: Versions>(
+        &mut self,
+        state: &GroupState,
+        versions: &V,
+        request: &CommitRequest,
+        clock: &Clock,
+        physical_micros: u64,
+    ) -> Certified {
+        self.examine(state, versions, request, clock, physical_micros)
+    }
+
+    /// A transaction that [`Engine::certify_part`] has passed is in flight.
+    pub fn push(&mut self, id: TxnId, at: Timestamp, writes: &[Write]) {
+        self.fly(id, at, writes);
+    }
+
+    /// Whether an own key may become a shared tuple: nothing on it is in flight (counterexample 47),
+    /// nor reserved (56). The ticket wakes when that may have ended.
+    ///
+    /// # Errors
+    ///
+    /// What to wait for.
+    pub fn may_be_shared(&mut self, key: &Key) -> Result<(), Ticket> {
+        let target = Target::Key(key.clone());
+        let in_flight = self.index.last_in_flight(&target, ColumnMask::ALL, Timestamp::MAX).map(WaitFor::Applied);
+        let reserved = || self.held.disturbed(key, ColumnMask::ALL).map(WaitFor::Outcome);
+        match in_flight.or_else(reserved) {
+            Some(what) => Err(self.waits.issue(what)),
+            None => Ok(()),
+        }
+    }
+
+    /// A shared tuple is an own key again. Others have written it up to `newest`, which is applied
+    /// here; the conflict index would count that as in flight (counterexample 78).
+    pub fn came_home(&mut self, key: &Key, newest: Timestamp) {
+        self.decided.add(key, ColumnMask::ALL, newest, newest);
     }
 
     /// Whether another node leads.

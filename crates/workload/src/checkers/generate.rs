@@ -4,7 +4,7 @@
 //! client's window of real time is drawn, so that windows of different clients overlap as they do
 //! in life.
 
-use meridian_workload::{Op, Outcome, Record};
+use crate::{Op, Outcome, Record};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;

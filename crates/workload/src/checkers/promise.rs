@@ -6,7 +6,7 @@
 //! of keys that had nothing to do with clocks. The tests of the checkers list which classes each
 //! promise leaves open, and plant every class under every promise.
 
-use meridian_workload::{Op, Record};
+use crate::{Op, Record};
 use std::ops::Range;
 
 /// See the module.

@@ -1,7 +1,7 @@
 //! Checkers: independent judges of what clients saw.
 //!
 //! They know nothing about Meridian. Their input is a history recorded by clients
-//! ([`meridian_workload::history`]), their output the anomalies it contains, each with the
+//! ([`crate::history`]), their output the anomalies it contains, each with the
 //! transactions that show it. Every class that a checker claims to find is planted in its tests,
 //! and on histories of a really serial execution it must be silent: a checker that cannot fail, or
 //! that cries wolf, is worth nothing.

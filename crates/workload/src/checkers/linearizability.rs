@@ -6,7 +6,7 @@
 //! operation without a known outcome may take effect at any time after its start, or never.
 
 use super::anomaly::{Anomaly, Kind};
-use meridian_workload::{Op, Outcome, Record};
+use crate::{Op, Outcome, Record};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Configurations tried per key before the search is given up as [`Kind::Undecided`].

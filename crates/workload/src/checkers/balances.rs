@@ -1,7 +1,7 @@
 //! Snapshots of accounts: transfers move money, they do not make it.
 
 use super::anomaly::{Anomaly, Kind};
-use meridian_workload::{Op, Outcome, Record};
+use crate::{Op, Outcome, Record};
 
 /// Judges every snapshot of a history: its sum must be `sum`.
 pub fn check(records: &[Record], sum: i64) -> Vec<Anomaly> {

@@ -31,7 +31,7 @@ use super::anomaly::{Anomaly, Kind};
 use super::cycles::{self, Edge};
 use super::graph::{Graph, Node};
 use super::promise::Promise;
-use meridian_workload::{Op, Outcome, Record};
+use crate::{Op, Outcome, Record};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Judges a history; an empty answer means that the promise was kept as far as the history can

@@ -12,8 +12,8 @@ use crate::transport::wire::{Request, RotationStep, Standing};
 use meridian_base::{BallotMessage, Error, GroupId, NodeId, Peer, Result};
 use meridian_sql::catalog::roles::{CONTROL_NODES, MONITOR};
 
-/// The role that may do everything, also before there is a catalog that says so.
-const OPERATOR: &str = "root";
+/// What the log calls an operator at the node's own machine.
+const LOCAL: &str = "local";
 
 fn refused(why: String) -> Error {
     Error::unavailable(why)
@@ -39,15 +39,17 @@ pub(crate) fn opened(shared: &Shared, from: Caller, request: Request) -> Result<
 /// Refuses a request that is not the caller's to send.
 pub(crate) fn check(shared: &Shared, from: &Caller, request: &Request) -> Result<()> {
     match from {
-        Caller::Role(role) => check_operator(shared, role, request),
+        Caller::Role(role) => check_operator(shared, Some(role), request),
+        Caller::Local => check_operator(shared, None, request),
         Caller::Node(node) if shared.certificates.is_some() => check_node(shared, *node, request),
         Caller::Stranger if shared.certificates.is_some() => Err(refused("nobody may ask without a certificate".into())),
         Caller::Node(_) | Caller::Stranger => Ok(()),
     }
 }
 
-/// An operator's command asks what an operator may know, and does what it may do.
-fn check_operator(shared: &Shared, role: &str, request: &Request) -> Result<()> {
+/// An operator's command asks what an operator may know, and does what it may do. `None`: whoever
+/// is at the node's own machine, and may do everything.
+fn check_operator(shared: &Shared, role: Option<&str>, request: &Request) -> Result<()> {
     let wanted = match request {
         Request::Status
         | Request::Versions
@@ -59,13 +61,14 @@ fn check_operator(shared: &Shared, role: &str, request: &Request) -> Result<()> 
         Request::Init | Request::AdvanceClock { .. } | Request::CreateToken { .. } | Request::Rotate { .. } => Wanted::Everything,
         _ => return Err(Error::sql("42501", "only nodes may send that")),
     };
-    if role != OPERATOR && !may(shared, role, wanted) {
+    if let Some(role) = role.filter(|role| !may(shared, role, wanted)) {
         return Err(Error::sql("42501", format!("role \"{role}\" may not do that")).hint(match wanted {
             Wanted::Look => "Members of pg_monitor and pg_meridian_nodes may look.",
             Wanted::Nodes => "Members of pg_meridian_nodes drain and decommission nodes.",
             Wanted::Everything => "Only superusers do that.",
         }));
     }
+    let role = role.unwrap_or(LOCAL);
     match request {
         Request::Stand { node, standing, .. } => {
             tracing::info!("event=operator role={role} node={} standing={}", node.0, standing_of(*standing))
@@ -87,7 +90,8 @@ enum Wanted {
     Everything,
 }
 
-/// Whether a role may do that, by the newest catalog that this node knows.
+/// Whether a role may do that, by the newest catalog that this node knows. A node that has none yet
+/// knows `root` alone.
 fn may(shared: &Shared, role: &str, wanted: Wanted) -> bool {
     let catalog = shared.catalog.newest();
     let Some(role) = catalog.find_role(role).filter(|role| role.can_login) else { return false };

@@ -31,6 +31,8 @@ pub enum Caller {
     Node(NodeId),
     /// An operator's command, as this role.
     Role(String),
+    /// An operator's command over a socket of this machine, which only the node's own user may open.
+    Local,
     /// Without TLS: a process that is no member.
     Stranger,
 }
@@ -40,7 +42,7 @@ impl Caller {
     pub fn node(&self) -> NodeId {
         match self {
             Caller::Node(node) => *node,
-            Caller::Role(_) | Caller::Stranger => NodeId(0),
+            Caller::Role(_) | Caller::Local | Caller::Stranger => NodeId(0),
         }
     }
 }
@@ -50,6 +52,7 @@ impl std::fmt::Display for Caller {
         match self {
             Caller::Node(node) => write!(f, "node {node}"),
             Caller::Role(role) => write!(f, "role {role:?}"),
+            Caller::Local => write!(f, "this machine"),
             Caller::Stranger => write!(f, "a process that is no member"),
         }
     }
@@ -68,8 +71,6 @@ pub enum Protection {
 
 /// An address of a socket of this machine begins so.
 pub const LOCAL: &str = "unix:";
-/// Whoever opens a socket of this machine has the rights of this role.
-pub const LOCAL_ROLE: &str = "root";
 
 /// The certificates of a node; none before it has an identity.
 pub struct Keys {

@@ -82,6 +82,14 @@ fn bad(line: usize, what: impl std::fmt::Display) -> Error {
     Error::sql("F0000", format!("line {line} of the rules of login: {what}"))
 }
 
+/// Stands for a comma within quotation marks, which separates no names.
+const COMMA: char = '\u{1}';
+
+/// The names of a field.
+fn names(field: &str) -> Vec<String> {
+    field.split(',').map(|name| name.replace(COMMA, ",")).collect()
+}
+
 /// The fields of a line; a quoted one is no keyword, and keeps its quotation mark in front.
 fn fields(line: &str) -> Option<Vec<String>> {
     let (mut fields, mut field, mut has_field) = (Vec::new(), String::new(), false);
@@ -95,6 +103,7 @@ fn fields(line: &str) -> Option<Vec<String>> {
                 loop {
                     match chars.next()? {
                         '"' => break,
+                        ',' => field.push(COMMA),
                         c => field.push(c),
                     }
                 }
@@ -146,9 +155,8 @@ fn rule(line: usize, fields: &[String]) -> Result<Rule> {
         "hostnossl" => Kind::HostNoSsl,
         other => return Err(bad(line, format!("connection type \"{other}\" is not supported"))),
     };
-    let list = |text: &str| text.split(',').map(str::to_string).collect::<Vec<_>>();
-    let databases = list(next("database")?);
-    let users = list(next("user")?);
+    let databases = names(next("database")?);
+    let users = names(next("user")?);
     if let Some(name) = databases.iter().chain(&users).find(|n| n.starts_with(['@', '/'])) {
         return Err(bad(line, format!("\"{name}\" is not supported: files and regular expressions are not read")));
     }
@@ -172,7 +180,7 @@ fn rule(line: usize, fields: &[String]) -> Result<Rule> {
     let (mut map, mut client_cert) = (None, None);
     for option in fields {
         match option.split_once('=') {
-            Some(("map", name)) if matches!(method, Method::Cert | Method::Peer) => map = Some(name.to_string()),
+            Some(("map", name)) if matches!(method, Method::Cert | Method::Peer) => map = Some(name.replace(COMMA, ",")),
             Some(("clientcert", "verify-ca")) if kind == Kind::HostSsl => client_cert = Some(false),
             Some(("clientcert", "verify-full")) if kind == Kind::HostSsl => client_cert = Some(true),
             _ => return Err(bad(line, format!("option \"{option}\" is not supported here"))),
@@ -333,7 +341,7 @@ impl Maps {
         let mut maps = Vec::new();
         for (at, line) in text.lines().enumerate() {
             let Some(fields) = fields(line) else { return Err(bad(at + 1, "a quoted field does not end")) };
-            let unquoted = |f: &String| f.trim_start_matches('"').to_string();
+            let unquoted = |f: &String| f.trim_start_matches('"').replace(COMMA, ",");
             match &fields[..] {
                 [] => {}
                 [_, system, _] if system.starts_with('/') => {
@@ -385,6 +393,14 @@ mod tests {
         assert_eq!(method(text, &Way::Local, "db", "a"), Some(Method::Peer));
         assert_eq!(method(BUILT_IN, &host("10.1.9.9", false), "db", "a"), None);
         assert_eq!(method("host all all ::ffff:0:0/96 trust", &host("::1", false), "db", "a"), None);
+    }
+
+    #[test]
+    fn a_comma_within_quotation_marks_is_part_of_the_name() {
+        let text = "hostssl all \"x,y\",z all reject\nhostssl all all all scram-sha-256\n";
+        for (user, expected) in [("x,y", Method::Reject), ("z", Method::Reject), ("x", Method::Scram), ("y", Method::Scram)] {
+            assert_eq!(method(text, &host("10.1.9.9", true), "db", user), Some(expected), "{user}");
+        }
     }
 
     #[test]

@@ -133,8 +133,8 @@ async fn has_parent<T: Transaction>(
         return Ok(());
     }
     let values: Row = fk.columns.iter().map(|o| row[*o as usize].clone()).collect();
-    let shown = table.describe_key(&fk.columns, &values, rt.ctx.eval);
-    Err(violated().detail(format!("Key {shown} is not present in table \"{}\".", parent.table.name)))
+    let shown = table.shown_key(&fk.columns, &values, rt.ctx.eval);
+    Err(violated().detail(format!("{shown} is not present in table \"{}\".", parent.table.name)))
 }
 
 /// A parent's values are gone (deleted, or updated to `new`): its children have to follow, or
@@ -216,9 +216,9 @@ fn still_referenced<T: Transaction>(
         "update or delete on table \"{}\" violates foreign key constraint \"{}\" on table \"{}\"",
         parent.table.name, fk.name, child.table.name
     );
-    let shown = parent.describe_key(&fk.parent_columns, values, rt.ctx.eval);
+    let shown = parent.shown_key(&fk.parent_columns, values, rt.ctx.eval);
     Error::sql("23503", message)
-        .detail(format!("Key {shown} is still referenced from table \"{}\".", child.table.name))
+        .detail(format!("{shown} is still referenced from table \"{}\".", child.table.name))
         .table(&child.table.name)
         .constraint(&fk.name)
 }

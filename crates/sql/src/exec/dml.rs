@@ -437,7 +437,15 @@ async fn assign<T: Transaction>(
 }
 
 fn null_value(table: &TablePlan, ordinal: u32, row: &[Datum], ctx: &EvalContext) -> Error {
-    table.null_in(ordinal).detail(format!("Failing row contains {}.", table.describe_row(row, ctx)))
+    failing_row(table.null_in(ordinal), table, row, ctx)
+}
+
+/// Says which row it is, to those who may read it.
+fn failing_row(e: Error, table: &TablePlan, row: &[Datum], ctx: &EvalContext) -> Error {
+    match table.may_be_shown(ctx) {
+        true => e.detail(format!("Failing row contains {}.", table.describe_row(row, ctx))),
+        false => e,
+    }
 }
 
 /// Generated columns, `NOT NULL`, `CHECK`.
@@ -456,10 +464,8 @@ pub(crate) fn complete(table: &TablePlan, row: &mut Row, ctx: &EvalContext) -> R
         let holds = finish(eval(e, &Env { row, args: &[], params: &[], ctx, memo: &memo }))?;
         if matches!(holds, Datum::Bool(false)) {
             let message = format!("new row for relation \"{}\" violates check constraint \"{name}\"", table.table.name);
-            return Err(Error::sql("23514", message)
-                .detail(format!("Failing row contains {}.", table.describe_row(row, ctx)))
-                .table(&table.table.name)
-                .constraint(name));
+            let e = Error::sql("23514", message).table(&table.table.name).constraint(name);
+            return Err(failing_row(e, table, row, ctx));
         }
     }
     Ok(())
@@ -608,10 +614,13 @@ fn duplicate(table: &TablePlan, index: usize, row: &[Datum], ctx: &EvalContext) 
     let i = &table.table.indexes[index];
     let columns: Vec<u32> = i.columns.iter().map(|c| c.ordinal).collect();
     let values: Row = columns.iter().map(|o| row[*o as usize].clone()).collect();
-    Error::sql("23505", format!("duplicate key value violates unique constraint \"{}\"", i.name))
-        .detail(format!("Key {} already exists.", table.describe_key(&columns, &values, ctx)))
+    let e = Error::sql("23505", format!("duplicate key value violates unique constraint \"{}\"", i.name))
         .table(&table.table.name)
-        .constraint(&i.name)
+        .constraint(&i.name);
+    match table.may_be_shown(ctx) {
+        true => e.detail(format!("Key {} already exists.", table.describe_key(&columns, &values, ctx))),
+        false => e,
+    }
 }
 
 /// Writes a row that was found absent, and its entries.

@@ -8,6 +8,8 @@
 //! The primary key's columns end a secondary key unless the index is unique and none of its columns
 //! is `NULL`: then the entry itself says that the value is taken.
 
+use crate::catalog::lookup::catalog_of;
+use crate::catalog::privileges::Privileges;
 use crate::catalog::{Index, IndexState};
 use crate::plan::TablePlan;
 use crate::plan::eval::{Env, Memo, eval, finish, is_true};
@@ -149,6 +151,18 @@ impl TablePlan {
         let names: Vec<&str> = columns.iter().map(|o| self.table.columns[*o as usize].name.as_str()).collect();
         let values: Vec<String> = columns.iter().zip(values).map(|(o, v)| show(v, &self.types[*o as usize], ctx)).collect();
         format!("({})=({})", names.join(", "), values.join(", "))
+    }
+    /// `Key (columns)=(values)`, or `Key` alone for those who may not read it.
+    pub fn shown_key(&self, columns: &[u32], values: &[Datum], ctx: &EvalContext) -> String {
+        match self.may_be_shown(ctx) {
+            true => format!("Key {}", self.describe_key(columns, values, ctx)),
+            false => "Key".into(),
+        }
+    }
+    /// Whether the user may read the rows: what an error may show of them.
+    pub fn may_be_shown(&self, ctx: &EvalContext) -> bool {
+        let catalog = catalog_of(ctx);
+        catalog.permits(&catalog.authority(ctx.role, &ctx.database), self.table.id, Privileges::SELECT)
     }
 }
 

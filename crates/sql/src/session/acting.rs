@@ -78,26 +78,34 @@ impl<E: Environment> SessionSystem<E> {
 pub(crate) struct Judges {
     /// With the changes of the block, if it has made some.
     catalog: Arc<Catalog>,
-    /// The newest catalog, if others have changed something since the block's first change.
-    newest: Option<Arc<Catalog>>,
+    /// If others have changed something since the block's first change.
+    others: Option<Others>,
+}
+
+/// What others have changed.
+struct Others {
+    /// What the block's changes began from.
+    base: Arc<Catalog>,
+    newest: Arc<Catalog>,
 }
 
 impl Judges {
     pub fn only(newest: Arc<Catalog>) -> Judges {
-        Judges { catalog: newest, newest: None }
+        Judges { catalog: newest, others: None }
     }
     fn role(&self, name: &str) -> Result<DescriptorId> {
         let missing = || Error::sql("22023", format!("role \"{name}\" does not exist"));
         self.catalog.find_role(name).map(|r| r.id).ok_or_else(missing)
     }
-    /// Whether all that know a role say so.
+    /// Whether both say so of a role. One that others have dropped may nothing; one that the block
+    /// has made is known to its own catalog alone.
     fn agree(&self, role: DescriptorId, say: impl Fn(&Catalog) -> bool) -> bool {
-        let newest = self.newest.as_ref().filter(|newest| newest.role_by_id(role).is_some());
-        say(&self.catalog) && newest.is_none_or(|newest| say(newest))
+        let is_new = |others: &Others| others.base.role_by_id(role).is_none();
+        say(&self.catalog) && self.others.as_ref().is_none_or(|others| is_new(others) || say(&others.newest))
     }
     /// The one that has the last word about who may do what.
     pub fn last(&self) -> &Arc<Catalog> {
-        self.newest.as_ref().unwrap_or(&self.catalog)
+        self.others.as_ref().map_or(&self.catalog, |others| &others.newest)
     }
 }
 
@@ -132,7 +140,8 @@ impl<E: Environment> Session<E> {
         match &self.block {
             Some(Block { ddl: Some(ddl), catalog: Some(catalog), .. }) => {
                 let is_another = ddl.base().seen != newest.seen;
-                Judges { catalog: catalog.clone(), newest: is_another.then_some(newest) }
+                let others = is_another.then(|| Others { base: ddl.base().clone(), newest });
+                Judges { catalog: catalog.clone(), others }
             }
             _ => Judges::only(newest),
         }
@@ -222,6 +231,21 @@ mod tests {
             run(&mut root, &["drop role ann", "create role ann superuser login"]).await;
             run(&mut ann, end).await;
             assert_eq!(ann.query_text(SECRET).await.expect_err("a secret").sqlstate(), "42501", "{end:?}");
+        }
+    }
+
+    /// Also in a block with a catalog of its own, which knows the role still.
+    #[tokio::test]
+    async fn a_superuser_that_was_dropped_becomes_nobody_else() {
+        for change in ["create table leak (i int)", "comment on schema public is 'x'", "create role mine superuser"] {
+            let env = MemEnvironment::new(&["us-east1"]);
+            let mut root = session(&env, 1, "root");
+            run(&mut root, &["create role evil superuser login"]).await;
+            let mut evil = session(&env, 2, "evil");
+            run(&mut evil, &["begin", change]).await;
+            run(&mut root, &["drop role evil"]).await;
+            let refused = evil.query_text("set session authorization root").await.expect_err("refused");
+            assert_eq!(refused.sqlstate(), "42501", "{change}");
         }
     }
 

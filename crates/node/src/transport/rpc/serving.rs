@@ -4,7 +4,7 @@ use super::{CONNECT_TIMEOUT, Claim, Handler, IDLE_MAX, Me, Place, REFUSED_INTERV
 use super::{read_body, read_message, strange_program, write_message, write_plain};
 use crate::transport::backlog::{Backlog, Outgoing, REQUEST_OVERHEAD};
 use crate::transport::frames::{self, ANSWER, CALL, take_header, write_loop};
-use crate::transport::security::{Accepted, Caller, LOCAL_ROLE};
+use crate::transport::security::{Accepted, Caller};
 use crate::transport::wire::{Hello, PROTOCOL, Request, Response, Welcome};
 use bytes::Bytes;
 use futures::FutureExt;
@@ -93,7 +93,7 @@ impl Rpc {
                 }
                 _ => {
                     let _place = place;
-                    let caller = is_local.then(|| Caller::Role(LOCAL_ROLE.to_string()));
+                    let caller = is_local.then_some(Caller::Local);
                     self.clone().serve_connection(stream, handler, caller).await
                 }
             };
@@ -322,7 +322,7 @@ fn misnamed(hello: &Hello, caller: &Caller, me: &Me) -> Option<String> {
     let is_of_cluster = match caller {
         // A process that founds a cluster with a certificate that it was given is of none yet.
         Caller::Node(_) => hello.cluster == me.cluster || me.cluster == 0,
-        Caller::Role(_) | Caller::Stranger => hello.cluster == 0 || hello.cluster == me.cluster,
+        Caller::Role(_) | Caller::Local | Caller::Stranger => hello.cluster == 0 || hello.cluster == me.cluster,
     };
     (!is_of_cluster).then(|| format!("{caller} says that it is of cluster {:032x}", hello.cluster))
 }

@@ -20,12 +20,12 @@ use crate::txn::{At, Then, Txn, Wait};
 use bytes::Bytes;
 use meridian_base::record::{Committed, Payload, Record};
 use meridian_base::{
-    CommitOutcome, CommitRequest, GlobalReads, Key, Mutation, ReadEntry, SchemaUse, Target, Timestamp, TxnId, Write,
+    ColumnMask, CommitOutcome, CommitRequest, GlobalReads, Key, Mutation, ReadEntry, SchemaUse, Target, Timestamp, TxnId, Write,
 };
 use meridian_pod::memory::Memory;
 use meridian_pod::{
-    Area, Body, BodyWrite, Commit, Damaged, Entry, Logged, NoRoom, Node, PLACES_MAX, PlantedBug, Progress, Refill, SharedRead,
-    SharedWrite, Slot, body_bytes, lines_of,
+    Area, Body, BodyWrite, Commit, Damaged, Entry, Insert, Inserted, Logged, NewTuple, NoRoom, Node, PLACES_MAX, PlantedBug,
+    Progress, Refill, SharedRead, SharedWrite, Slot, body_bytes, lines_of, node_bytes,
 };
 use meridian_region::{Certified, NotReady, Ticket};
 use std::collections::BTreeSet;
@@ -44,18 +44,7 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
     pub(crate) fn step_commit(&mut self, id: TxnId, txn: &mut Txn) -> Result<(), Damaged> {
         match std::mem::replace(&mut txn.at, At::Idle) {
             At::Bodies => self.make_bodies(txn),
-            At::Refill(key, mut refill) => match refill.step(&self.segment, &mut self.allocator)? {
-                None => txn.at = At::Refill(key, refill),
-                Some(true) => txn.at = At::Bodies,
-                Some(false) => {
-                    self.wants_memory = true;
-                    txn.tries += 1;
-                    (txn.at, txn.wait) = (At::Bodies, Some(Wait::Poll));
-                    if txn.tries > TRIES_MAX {
-                        txn.is_over(Answer::Conflict);
-                    }
-                }
-            },
+            At::Refill(key, refill) => self.refill(txn, refill, |refill| At::Refill(key, refill))?,
             At::Body(key, mut write) => match write.step(&self.segment) {
                 None => txn.at = At::Body(key, write),
                 Some(body) => {
@@ -73,6 +62,27 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
             }
             At::InFlight => txn.is_over(Answer::Committed(txn.p)),
             At::Commit(commit) => self.step_shared(id, txn, commit)?,
+            At::RefillNode(key, refill) => self.refill(txn, refill, |refill| At::RefillNode(key, refill))?,
+            At::Link(mut commit, key, node, mut insert) => match insert.step(&self.segment)? {
+                Inserted::More | Inserted::Linked => txn.at = At::Link(commit, key, node, insert),
+                Inserted::Done => {
+                    // Whatever becomes of the commit, the tuple is there now.
+                    txn.new_keys.remove(&key);
+                    txn.new_nodes.remove(&key);
+                    txn.places.insert(key, node);
+                    commit.linked(None);
+                    txn.at = At::Commit(commit);
+                }
+                Inserted::Exists(there) => {
+                    if let Some((at, _)) = txn.new_nodes.remove(&key) {
+                        self.allocator.give_back(&self.segment, at);
+                    }
+                    txn.new_keys.remove(&key);
+                    txn.places.insert(key, there);
+                    commit.linked(Some(there));
+                    txn.at = At::Commit(commit);
+                }
+            },
             At::Certify(commit) => self.certify_shared(id, txn, commit),
             other => unreachable!("{other:?} is no part of a commit"),
         }
@@ -89,15 +99,51 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
         txn.writes.iter().any(|write| is(&write.key)) || txn.seen.iter().any(|seen| is(&seen.key))
     }
 
+    /// Looks for blocks; without any, tries again later, a few times.
+    fn refill(&mut self, txn: &mut Txn, mut refill: Refill, more: impl FnOnce(Refill) -> At) -> Result<(), Damaged> {
+        match refill.step(&self.segment, &mut self.allocator)? {
+            None => txn.at = more(refill),
+            Some(true) => txn.at = At::Bodies,
+            Some(false) => {
+                self.wants_memory = true;
+                txn.tries += 1;
+                (txn.at, txn.wait) = (At::Bodies, Some(Wait::Poll));
+                if txn.tries > TRIES_MAX {
+                    txn.is_over(Answer::Conflict);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The block of a tuple that will be new.
+    fn make_node(&mut self, txn: &mut Txn, key: Key) -> At {
+        let height = self.height(txn.id.hlc.0, txn.new_nodes.len());
+        let lines = lines_of(node_bytes(key.as_bytes().len(), height));
+        match self.allocator.allocate(Area::Nodes, lines) {
+            None => At::RefillNode(key, Refill::new(&self.segment, &self.allocator, Area::Nodes, lines)),
+            Some(at) => {
+                txn.new_nodes.insert(key, (at, height));
+                At::Bodies
+            }
+        }
+    }
+
     /// The next body that is missing; then the commit begins.
     fn make_bodies(&mut self, txn: &mut Txn) {
         for write in &txn.writes {
             let key = &write.key;
-            if self.place(txn, key).is_none() {
+            let is_new = txn.new_keys.contains(key);
+            if self.place(txn, key).is_none() && !is_new {
                 if self.is_own(key) {
                     continue;
                 }
                 txn.at = At::Locate(0);
+                return;
+            }
+            if is_new && !txn.new_nodes.contains_key(key) {
+                let key = key.clone();
+                txn.at = self.make_node(txn, key);
                 return;
             }
             if txn.bodies.contains_key(key) {
@@ -125,8 +171,9 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
         }
         let descriptors = self.descriptors.split_off(self.descriptors.len() - needed);
         let shared = |write: &Write| {
-            let node = self.place(txn, &write.key)?;
-            Some(SharedWrite { node, body: txn.bodies[&write.key], columns: write.columns, is_new: false })
+            let new = txn.new_nodes.get(&write.key).and_then(|(at, _)| self.segment.node_at(*at).ok());
+            let node = self.place(txn, &write.key).or(new)?;
+            Some(SharedWrite { node, body: txn.bodies[&write.key], columns: write.columns, is_new: new == Some(node) })
         };
         let writes = txn.writes.iter().filter_map(shared).collect();
         let foreign = txn.seen.iter().filter(|seen| !self.is_own(&seen.key));
@@ -215,7 +262,24 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
                 txn.places.retain(|_, place| *place != node);
                 txn.at = At::Locate(0);
             }
-            Progress::Link(..) => unreachable!("no tuple of a commit is new"),
+            Progress::Link(i, claim) => {
+                let write = commit.writes()[i];
+                let of = |(_, (at, _)): &(&Key, &(u64, u8))| *at == write.node.place();
+                let (key, (at, height)) = txn.new_nodes.iter().find(of).expect("it has made the block");
+                let tuple = NewTuple {
+                    key: Bytes::copy_from_slice(key.as_bytes()),
+                    slot: self.slot(key),
+                    newest: Timestamp::MIN,
+                    columns: ColumnMask::ALL,
+                    body: Body::Absent,
+                    written_at: self.config.host,
+                    lock: Some(claim),
+                    pending: Some(write.body),
+                };
+                let node = tuple.write(&self.segment, *at, *height);
+                let insert = Insert::new(node, tuple.key, *height);
+                txn.at = At::Link(commit, key.clone(), node, insert);
+            }
             Progress::Valid if txn.writes.is_empty() => {
                 self.give_up(txn, commit, Then::Answer(Answer::Committed(txn.p)));
             }

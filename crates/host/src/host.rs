@@ -9,7 +9,8 @@ use meridian_base::record::SchemaGrant;
 use meridian_base::{Clock, GroupId, Key, NodeId, Timestamp, TxnId};
 use meridian_pod::memory::Memory;
 use meridian_pod::{
-    Allocator, Damaged, Epochs, FeedReader, Node, PlantedBug, PlantedBugs, RingWriter, SLOTS, Segment, SegmentClock, Slot,
+    Allocator, Body, Damaged, Epochs, FeedReader, Hold, Node, PlantedBug, PlantedBugs, RingWriter, SLOTS, Segment, SegmentClock,
+    Slot,
 };
 use meridian_region::{self as region, Engine, GroupState, Ticket};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -52,6 +53,9 @@ pub struct Config {
     pub holds_all: bool,
     /// Shared tuples of its own slots from which on it moves some out.
     pub tuples_max: usize,
+    /// Keys of other hosts that are nowhere become shared tuples by who inserts them. Only where
+    /// their owners certify nothing themselves: those do not learn of it.
+    pub inserts_shared: bool,
     /// How far nodes' clocks may be apart.
     pub max_offset: Duration,
     pub bugs: PlantedBugs,
@@ -135,7 +139,7 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
         let mut leader = Leader::new(&host.segment, host.state.applied(), host.config.bugs);
         for slot in Slot::all() {
             let free = host.segment.holder(slot)?;
-            host.segment.change_holder(slot, free, meridian_pod::Hold::Owned, host.config.host);
+            host.segment.change_holder(slot, free, Hold::Owned, host.config.host);
         }
         leader.admit(&host.segment, host.config.host)?;
         leader.grant(SchemaGrant { bound: Timestamp::MAX, seq: host.state.grant().seq + 1, ..host.state.grant().clone() });
@@ -300,7 +304,7 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
     /// If the segment is damaged.
     pub fn assign(&mut self, slot: Slot, host: u8) -> Result<(), Damaged> {
         let held = self.segment.holder(slot)?;
-        self.segment.change_holder(slot, held, meridian_pod::Hold::Owned, host);
+        self.segment.change_holder(slot, held, Hold::Owned, host);
         Ok(())
     }
 
@@ -511,10 +515,12 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
 
     fn end(&mut self, id: TxnId, txn: Txn, answer: Option<Answer>) -> Result<(), Damaged> {
         self.epochs.leave(txn.epoch);
-        for (_, body) in txn.bodies {
-            if let meridian_pod::Body::At(at) = body {
-                self.allocator.give_back(&self.segment, at);
-            }
+        let bodies = txn.bodies.values().filter_map(|body| match body {
+            Body::At(at) => Some(*at),
+            Body::Absent => None,
+        });
+        for at in bodies.chain(txn.new_nodes.values().map(|(at, _)| *at)) {
+            self.allocator.give_back(&self.segment, at);
         }
         self.asks.retain(|_, asker| *asker != id);
         if let Some(answer) = answer {

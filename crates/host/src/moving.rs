@@ -157,7 +157,7 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
                 None => InAt::Write(write),
                 Some(body) => {
                     job.tuple.as_mut().expect("the tuple is begun").body = body;
-                    InAt::Node(self.height(number, job))
+                    InAt::Node(self.height(number, job.nodes.len()))
                 }
             },
             InAt::Node(height) => {
@@ -219,7 +219,7 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
                     });
                     return match version.and_then(|version| version.value) {
                         Some(value) => InAt::Body(value),
-                        None => InAt::Node(self.height(number, job)),
+                        None => InAt::Node(self.height(number, job.nodes.len())),
                     };
                 }
             }
@@ -227,10 +227,9 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
         InAt::Look
     }
 
-    fn height(&self, number: u64, job: &In) -> u8 {
+    pub(crate) fn height(&self, number: u64, of: usize) -> u8 {
         // Mixed, so that heights are spread as random ones are.
-        let mixed =
-            (number << 16 | job.nodes.len() as u64 | u64::from(self.config.host) << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (number << 16 | of as u64 | u64::from(self.config.host) << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         height_of((mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 7)
     }
 

@@ -121,6 +121,10 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
     fn ask_for_missing(&mut self, id: TxnId, txn: &mut Txn) {
         let mut by_owner: BTreeMap<u8, Vec<Key>> = BTreeMap::new();
         for key in std::mem::take(&mut txn.missing) {
+            if self.config.inserts_shared && txn.is_committing {
+                txn.new_keys.insert(key);
+                continue;
+            }
             let keys = by_owner.entry(self.owner(&key)).or_default();
             if !keys.contains(&key) {
                 keys.push(key);

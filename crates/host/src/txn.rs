@@ -3,9 +3,9 @@
 use crate::message::{Answer, Request};
 use bytes::Bytes;
 use meridian_base::{ColumnMask, Key, Timestamp, TxnId, Write};
-use meridian_pod::{Body, BodyRead, BodyWrite, Claim, Commit, Find, Node, Read, Refill};
+use meridian_pod::{Body, BodyRead, BodyWrite, Claim, Commit, Find, Insert, Node, Read, Refill};
 use meridian_region::Ticket;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What was read of a key.
 #[derive(Clone, Debug)]
@@ -45,6 +45,10 @@ pub(crate) enum At {
     OwnWrite(Timestamp, Vec<Write>),
     OwnPublish,
     Commit(Box<Commit>),
+    /// Makes the block of a new tuple.
+    RefillNode(Key, Refill),
+    /// Links a new tuple, which this write of the commit is about.
+    Link(Box<Commit>, Key, Node, Insert),
     /// Has the shared locks: certifies the rest, under the host's lock.
     Certify(Box<Commit>),
     /// In the ring.
@@ -114,6 +118,9 @@ pub(crate) struct Txn {
     pub asked: BTreeMap<u64, (u8, Vec<Key>)>,
     pub writes: Vec<Write>,
     pub is_committing: bool,
+    /// Keys that it writes and nobody has, and the blocks and heights of their tuples.
+    pub new_keys: BTreeSet<Key>,
+    pub new_nodes: BTreeMap<Key, (u64, u8)>,
     /// Bodies that it has written and nobody knows.
     pub bodies: BTreeMap<Key, Body>,
     pub p: Timestamp,
@@ -142,6 +149,8 @@ impl Txn {
             asked: BTreeMap::new(),
             writes: Vec::new(),
             is_committing: false,
+            new_keys: BTreeSet::new(),
+            new_nodes: BTreeMap::new(),
             bodies: BTreeMap::new(),
             p: Timestamp::MIN,
             own_part: Vec::new(),

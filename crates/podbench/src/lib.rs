@@ -174,3 +174,30 @@ pub fn run(side: Side, run: &Run) -> Measured {
         Side::NothingRings => nothing::run(run, false),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each run compares the sums of all rows with what was committed.
+    #[test]
+    fn every_side_is_right_and_counts_what_it_should() {
+        for load in [Load::Ycsb { cross: 0 }, Load::Ycsb { cross: 100 }, Load::Tpcc { new_orders: 60, payments: 90 }] {
+            for side in Side::ALL {
+                let hosts = Run { load, hosts: 3, workers: 2, warm_up: 200, transactions: 500, seed: 1, prices: Prices::DEFAULT };
+                let measured = run(side, &hosts);
+                let (each, name) = (|count| measured.each(count), format!("{}, {}", load.name(), side.name()));
+                // An entry of the log may have several, at the beginning and at the end.
+                assert!(measured.committed > 480, "{name}: {}", measured.committed);
+                assert!(measured.rate() > 1_000.0 && each(measured.log_bytes) > 100.0, "{name}");
+                let is_pod = matches!(side, Side::Pod | Side::AllShared);
+                assert_eq!(measured.operations.words > 0, is_pod, "{name}");
+                match (side, load) {
+                    (_, Load::Ycsb { cross: 0 }) => assert_eq!(measured.messages, 0, "{name}"),
+                    (Side::Pod | Side::AllShared, _) => assert!(each(measured.messages) <= 0.05, "{name}: {}", measured.messages),
+                    _ => assert!(each(measured.messages) > 2.0, "{name}"),
+                }
+            }
+        }
+    }
+}

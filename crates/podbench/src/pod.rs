@@ -430,6 +430,7 @@ fn start(run: &Run, segment: &Segment<Shared>, hosts: u8, leader: u8) -> Vec<Hos
         // As the other sides, it has no replicas.
         holds_all: false,
         tuples_max: 200_000,
+        inserts_shared: leader != 0,
         max_offset: Duration::from_millis(250),
         bugs: PlantedBugs::NONE,
     };

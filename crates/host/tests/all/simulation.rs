@@ -418,6 +418,7 @@ fn config(options: &Options, host: u8) -> Config {
         slot_of,
         holds_all: true,
         tuples_max: 3,
+        inserts_shared: false,
         max_offset: Duration::from_millis(250),
         bugs: options.bugs,
     }

@@ -288,17 +288,22 @@ impl Side<'_> {
     }
 }
 
-fn sizes(hosts: u8) -> Sizes {
-    Sizes { hosts, ring: 1 << 20, feed: 1 << 20, descriptors: 64, chunk: 1 << 18, node_chunks: 96, body_chunks: 320 }
+/// `all_shared`: every row that is inserted stays there.
+fn sizes(run: &Run, all_shared: bool) -> Sizes {
+    let hosts = run.hosts + u8::from(all_shared);
+    // A quarter of a mebibyte each; a transaction inserts 7 rows on average.
+    let inserted = if all_shared { ((run.warm_up + run.transactions) / 200) as u32 } else { 0 };
+    let (node_chunks, body_chunks) = (96 + inserted, 320 + inserted);
+    Sizes { hosts, ring: 1 << 20, feed: 1 << 20, descriptors: 64, chunk: 1 << 18, node_chunks, body_chunks }
 }
 
 /// Runs a load on a pod; `all_shared`: all rows are another host's, which has no workers.
 pub fn run(run: &Run, all_shared: bool) -> Measured {
     let hosts = run.hosts + u8::from(all_shared);
-    let layout = Layout::new(sizes(hosts)).expect("these sizes are possible");
+    let layout = Layout::new(sizes(run, all_shared)).expect("these sizes are possible");
     let memory = Arc::new(Counted::new(layout.len(), layout.coherent()));
     let purpose = Purpose { generation: 1, group: GROUP, term: 1 };
-    let segment = Segment::create(memory.clone(), sizes(hosts), purpose).expect("these sizes are possible");
+    let segment = Segment::create(memory.clone(), sizes(run, all_shared), purpose).expect("these sizes are possible");
     let leader = if all_shared { run.hosts } else { 0 };
     let mut side = Side {
         run,

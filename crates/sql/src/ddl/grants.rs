@@ -156,7 +156,8 @@ impl Deriver<'_> {
         Ok(())
     }
 
-    /// Whether the grantor has its right to grant from the grantee.
+    /// Whether the grantor has its right to grant from the grantee, or is the grantee: such a grant
+    /// would survive the revocation of the one that it rests on.
     fn grants_back(&self, grants: &[Grant], owner: DescriptorId, grantor: DescriptorId, grantee: DescriptorId) -> bool {
         let (mut from, mut open) = (std::collections::BTreeSet::from([grantor]), vec![grantor]);
         while let Some(role) = open.pop() {
@@ -166,7 +167,7 @@ impl Deriver<'_> {
             let givers = grants.iter().filter(|g| g.grantee == role && !g.grantable.is_empty()).map(|g| g.grantor);
             open.extend(givers.filter(|g| from.insert(*g)));
         }
-        grantor != owner && grantee != grantor && from.contains(&grantee)
+        grantor != owner && from.contains(&grantee)
     }
 
     /// `DROP OWNED`: a role has no privileges on an object any more, and has granted none.

@@ -10,8 +10,8 @@
 //!  shared     newest, body, release; the client is answered
 //! ```
 //!
-//! A transaction that has touched no shared tuple does the middle part alone. Whoever has to wait
-//! for something in flight at its host gives up its shared locks first.
+//! A transaction that has touched no shared tuple does the middle part alone. A transaction
+//! that waits for another one in flight at its host releases its shared locks first.
 
 use crate::host::{Host, Task};
 use crate::message::Answer;

@@ -86,7 +86,7 @@ pub struct Host<M, R> {
     /// Free ones. The first is for moves out.
     pub(crate) descriptors: Vec<u16>,
     pub(crate) has_move_descriptor: bool,
-    /// Who has the host's lock.
+    /// The task that holds the host's lock.
     pub(crate) lock: Option<Task>,
     /// Own keys that are shared.
     pub(crate) home: HashMap<Key, Node>,
@@ -420,7 +420,7 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
         }
     }
 
-    /// Steps of a transaction back to back, until it is over, or waits for something or somebody.
+    /// Runs a transaction's steps back to back until it ends or has to wait.
     ///
     /// # Errors
     ///

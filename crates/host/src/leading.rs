@@ -1,5 +1,5 @@
-//! What L does for all: rings to one log, log to feed; who is admitted, and what becomes of a host
-//! that is gone.
+//! L's duties for the other hosts: it copies rings into the log and the log into the feed, admits
+//! hosts, and takes over from lost ones.
 //!
 //! ```text
 //!  take       what lies before a ring's tail

@@ -267,8 +267,8 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
         self.begin_move_out(&key);
     }
 
-    /// An own key leaves shared memory, if it is there and nobody has it locked. Gives whether it is
-    /// tried.
+    /// Starts to move an own key out of shared memory, unless it is locked. Returns whether it has
+    /// started.
     pub fn begin_move_out(&mut self, key: &Key) -> bool {
         let Some(node) = self.home.get(key).copied().filter(|_| self.has_move_descriptor) else { return false };
         self.has_move_descriptor = false;

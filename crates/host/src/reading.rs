@@ -184,7 +184,7 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
         Ok(())
     }
 
-    /// Whoever waits for an answer of a host that is gone asks again.
+    /// Transactions that wait for an answer of a lost host ask the new owner.
     pub(crate) fn told_of_takeover(&mut self, host: u8) -> Result<(), Damaged> {
         self.look_at_owners()?;
         for txn in self.txns.values_mut() {

@@ -118,10 +118,10 @@ pub(crate) struct Txn {
     pub asked: BTreeMap<u64, (u8, Vec<Key>)>,
     pub writes: Vec<Write>,
     pub is_committing: bool,
-    /// Keys that it writes and nobody has, and the blocks and heights of their tuples.
+    /// Keys that this transaction inserts, and the blocks and heights of their tuples.
     pub new_keys: BTreeSet<Key>,
     pub new_nodes: BTreeMap<Key, (u64, u8)>,
-    /// Bodies that it has written and nobody knows.
+    /// Bodies that this transaction has written and not published.
     pub bodies: BTreeMap<Key, Body>,
     pub p: Timestamp,
     /// Its writes of keys that are not shared.

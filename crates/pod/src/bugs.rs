@@ -67,8 +67,6 @@ meridian_base::planted_bugs! {
     TakesOverBehind = "takes-over-behind",
     /// 60, P20: a slot's new owner takes what its index does not know for unwritten.
     GainsNothing = "gains-nothing",
-    /// 61: a slot changes hands before what is in flight on it has ended.
-    GivesInFlight = "gives-in-flight",
     /// 74: a commit is sent to another host while its first copy may be in a ring.
     SentAgainAtOnce = "sent-again-at-once",
     /// 73: a dead host's valid bits stay for another machine with its number.

@@ -315,15 +315,18 @@ impl Engine {
         clock: &Clock,
         physical_micros: u64,
     ) -> Certified {
-        let certified = self.examine(state, versions, request, clock, physical_micros);
+        let certified = self.certify_part(state, versions, request, clock, physical_micros);
         if let Certified::Append { at, writes } = &certified {
-            self.fly(request.id, *at, writes);
+            self.push(request.id, *at, writes);
         }
         certified
     }
 
-    /// The same up to where it would be in flight ([`Engine::fly`]).
-    fn examine<V: Versions>(
+    /// The same, but [`Certified::Append`] does not put it in flight: for the part on own keys of a
+    /// transaction with shared tuples of a pod, whose shared reads are validated after the draw. If
+    /// they hold, [`Engine::push`] comes next, before anything else is asked of this engine. Without
+    /// own writes the timestamp comes as [`Certified::Done`].
+    pub fn certify_part<V: Versions>(
         &mut self,
         state: &GroupState,
         versions: &V,
@@ -388,7 +391,7 @@ impl Engine {
     }
 
     /// A transaction of this group alone, with its timestamp, is in flight.
-    fn fly(&mut self, id: TxnId, at: Timestamp, writes: &[Write]) {
+    pub fn push(&mut self, id: TxnId, at: Timestamp, writes: &[Write]) {
         for write in writes {
             self.index.add(&write.key, write.columns, at);
         }
@@ -501,7 +504,7 @@ impl Engine {
         }
         let at = self.draw_own(state, id, share, Timestamp::MIN, clock, physical_micros)?;
         let writes = self.shares.fold(share, &folded);
-        self.fly(id, at, &writes);
+        self.push(id, at, &writes);
         Some((at, writes))
     }
 

@@ -12,12 +12,11 @@
 //! A *host* is such an engine without the log's leadership. It certifies transactions of this group
 //! alone. It has no reservations and no escrow shares: keys that either is on are the leader's.
 
-use super::{Certified, Engine};
+use super::Engine;
 use crate::state::GroupState;
-use crate::versions::Versions;
 use crate::waits::{Ticket, WaitFor};
 use meridian_base::record::Committed;
-use meridian_base::{Clock, ColumnMask, CommitRequest, Key, Target, Timestamp, TxnId, Write};
+use meridian_base::{Clock, ColumnMask, Key, Target, Timestamp};
 
 /// What an engine knows of the pod that it is in.
 #[derive(Clone, Copy, Debug)]
@@ -48,27 +47,6 @@ impl Engine {
         self.ceiling = state.ceiling();
         self.held = Default::default();
         self
-    }
-
-    /// Certifies the part on own keys of a transaction that writes or has read shared tuples, too.
-    /// As [`Engine::certify`], but [`Certified::Append`] does not put it in flight: its shared reads
-    /// are validated after the draw. If they hold, [`Engine::push`] comes next, before anything else
-    /// is asked of this engine; if not, nothing has to be taken back. A transaction without own
-    /// writes gets its timestamp as [`Certified::Done`].
-    pub fn certify_part<V: Versions>(
-        &mut self,
-        state: &GroupState,
-        versions: &V,
-        request: &CommitRequest,
-        clock: &Clock,
-        physical_micros: u64,
-    ) -> Certified {
-        self.examine(state, versions, request, clock, physical_micros)
-    }
-
-    /// A transaction that [`Engine::certify_part`] has passed is in flight.
-    pub fn push(&mut self, id: TxnId, at: Timestamp, writes: &[Write]) {
-        self.fly(id, at, writes);
     }
 
     /// Whether an own key may become a shared tuple: nothing on it is in flight (counterexample 47),

@@ -203,7 +203,7 @@ impl Engine {
         let above = granted.map_or(Timestamp::MIN, |granted| granted.above);
         let Some(at) = self.draw_own(state, id, share, above, clock, physical_micros) else { return SiteStep::Dropped };
         let writes = self.shares.step(share, before.as_ref(), &write);
-        self.fly(id, at, &writes);
+        self.push(id, at, &writes);
         SiteStep::Append { at, writes, round: write.round, then }
     }
 }

@@ -180,3 +180,36 @@ fn the_past_of_a_dropped_table_is_read_by_superusers() {
     assert_eq!(c.sql(US, "d", past), [["1"]]);
     assert_eq!(c.sql(US, "d", &format!("GRANT pg_read_all_data TO ada; SET ROLE ada; {past}")), [["1"]]);
 }
+
+/// A view may show something else now, or its owner may see less: the past asks for what the
+/// present one needs.
+#[test]
+fn the_past_of_a_view_shows_no_more_than_its_present() {
+    let mut c = Cluster::start(1, 1, 173, Tuning::default());
+    c.pass(Duration::from_secs(10));
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE d PRIMARY REGION \"{US}\""));
+    c.sql(US, "d", "CREATE ROLE ada; CREATE ROLE eve; CREATE ROLE bob; GRANT bob TO eve");
+    c.sql(US, "d", "GRANT CREATE ON SCHEMA public TO eve, bob");
+    c.sql(US, "d", "SET ROLE eve; CREATE TABLE t (k INT8 PRIMARY KEY); INSERT INTO t VALUES (1), (2)");
+    c.sql(US, "d", "SET ROLE eve; CREATE VIEW given AS SELECT k FROM t; CREATE VIEW narrowed AS SELECT k FROM t");
+    c.sql(US, "d", "SET ROLE eve; CREATE VIEW outer_one AS SELECT k FROM narrowed");
+    c.sql(US, "d", "SET ROLE eve; GRANT SELECT ON given, narrowed, outer_one TO ada");
+    c.pass(Duration::from_secs(5));
+    let past = |role: &str, view: &str| format!("SET ROLE {role}; SELECT count(*) FROM {view} AS OF SYSTEM TIME '-3s'");
+    for view in ["given", "narrowed", "outer_one"] {
+        assert_eq!(c.sql(US, "d", &past("ada", view)), [["2"]], "{view}");
+    }
+    c.sql(US, "d", "SET ROLE eve; ALTER VIEW given OWNER TO bob");
+    c.sql(US, "d", "SET ROLE eve; CREATE OR REPLACE VIEW narrowed AS SELECT k FROM t WHERE k = 1");
+    // The present: `bob` may not read the table.
+    assert_eq!(refused(c.try_sql(US, "d", "SET ROLE ada; SELECT count(*) FROM given")).0, "42501");
+    assert_eq!(c.sql(US, "d", "SET ROLE ada; SELECT count(*) FROM outer_one"), [["1"]]);
+    for (role, view) in [("ada", "given"), ("bob", "given"), ("ada", "narrowed"), ("ada", "outer_one")] {
+        assert_eq!(refused(c.try_sql(US, "d", &past(role, view))).0, "42501", "{role}, {view}");
+    }
+    for view in ["narrowed", "outer_one"] {
+        assert_eq!(c.sql(US, "d", &past("eve", view)), [["2"]], "its owner reads {view}");
+    }
+    c.pass(Duration::from_secs(5));
+    assert_eq!(c.sql(US, "d", &past("ada", "narrowed")), [["1"]]);
+}

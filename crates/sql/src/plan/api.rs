@@ -32,7 +32,7 @@ pub struct OutputColumn {
 pub struct Need {
     pub on: NeedOn,
     pub privileges: Privileges,
-    /// Who needs it; `None`: whoever runs the statement. What a view reads, its owner needs.
+    /// The view whose owner needs it, as what a view reads; `None`: whoever runs the statement.
     pub by: Option<DescriptorId>,
 }
 

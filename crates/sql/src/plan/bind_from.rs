@@ -3,7 +3,7 @@
 use super::NeedOn;
 use super::bind_call::{argument, function_name};
 use super::bind_query::OutCol;
-use super::binder::{Binder, CteKind, Scope, ScopeCol, Typed};
+use super::binder::{Behalf, Binder, CteKind, Scope, ScopeCol, Typed};
 use super::locks::{self, Locks, locking_of};
 use super::rel::*;
 use crate::catalog::functions::FUNCTIONS;
@@ -260,7 +260,7 @@ impl Binder<'_> {
             }
             Relation::System(t) => {
                 if t.is_secret() {
-                    self.need_by(NeedOn::Secrets(t), Privileges::SELECT, self.behalf);
+                    self.need_of(NeedOn::Secrets(t), Privileges::SELECT);
                 }
                 let schema = Some(t.schema.to_string());
                 Ok(self.computed(Computed::System(t), &shown, schema))
@@ -371,15 +371,11 @@ impl Binder<'_> {
         // A view sees nothing of the query that uses it.
         let scopes = std::mem::take(&mut self.scopes);
         let ctes = std::mem::take(&mut self.ctes);
-        // Its owner needs what it reads.
-        let owner = v.access.owner();
-        let behalf = self.behalf.replace(owner);
-        let before = self.needs.len();
+        // Its owner needs what it reads, and what is done with the rows of a view around it.
+        let locked = self.behalf.map_or(locked, |outer| locked.with(outer.locked));
+        let outer = self.behalf.replace(Behalf { view: v.id, locked });
         let bound = self.query(q);
-        self.behalf = behalf;
-        for need in self.needs.iter_mut().skip(before).filter(|n| n.by == Some(owner)) {
-            need.privileges = need.privileges.with(locked);
-        }
+        self.behalf = outer;
         (self.scopes, self.ctes) = (scopes, ctes);
         let (rel, mut out) = bound?;
         for (c, (name, _)) in out.iter_mut().zip(&v.columns) {

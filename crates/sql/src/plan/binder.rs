@@ -88,6 +88,14 @@ pub(crate) enum CteKind {
     Work(u32),
 }
 
+/// On whose behalf a query is read.
+#[derive(Clone, Copy)]
+pub(crate) struct Behalf {
+    pub view: DescriptorId,
+    /// What the statement needs beside SELECT, because it locks the view's rows.
+    pub locked: Privileges,
+}
+
 pub(crate) struct Binder<'a> {
     pub(crate) ctx: PlanContext<'a>,
     pub(crate) text: &'a str,
@@ -97,8 +105,8 @@ pub(crate) struct Binder<'a> {
     pub(crate) descriptors: BTreeSet<DescriptorId>,
     pub(crate) groups: BTreeSet<meridian_base::GroupId>,
     pub(crate) needs: Vec<Need>,
-    /// Inside of a view: its owner, who needs what it reads.
-    pub(crate) behalf: Option<DescriptorId>,
+    /// Inside of a view, whose owner needs what it reads.
+    pub(crate) behalf: Option<Behalf>,
     pub(crate) scopes: Vec<Scope>,
     pub(crate) ctes: Vec<CteBinding>,
     pub(crate) writes: bool,
@@ -211,9 +219,16 @@ impl<'a> Binder<'a> {
         if let Some(schema) = schema.filter(|schema| self.behalf.is_none() && self.ctx.catalog.access(*schema).is_some()) {
             self.need_by(NeedOn::Object(schema), Privileges::USAGE, None);
         }
-        self.need_by(NeedOn::Object(object), privileges, self.behalf);
+        self.need_of(NeedOn::Object(object), privileges);
     }
-    pub(crate) fn need_by(&mut self, on: NeedOn, privileges: Privileges, by: Option<DescriptorId>) {
+    /// The same of anything; a view's owner also needs what the statement does with the view's rows.
+    pub(crate) fn need_of(&mut self, on: NeedOn, privileges: Privileges) {
+        match self.behalf {
+            Some(behalf) => self.need_by(on, privileges.with(behalf.locked), Some(behalf.view)),
+            None => self.need_by(on, privileges, None),
+        }
+    }
+    fn need_by(&mut self, on: NeedOn, privileges: Privileges, by: Option<DescriptorId>) {
         match self.needs.iter_mut().find(|n| n.on == on && n.by == by) {
             Some(need) => need.privileges = need.privileges.with(privileges),
             None => self.needs.push(Need { on, privileges, by }),

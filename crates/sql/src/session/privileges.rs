@@ -3,9 +3,10 @@
 //!
 //! A plan has what it needs ([`Need`]). That is compared with the catalog of the statement and with
 //! the newest one that the node knows: what was revoked since an open block began counts at once,
-//! in prepared statements, open portals and cursors, and in reads of the past. The roles that the
-//! answer rests on are noted in the transaction ([`crate::env::Transaction::uses`]), as its tables
-//! are, so that one that ran with a membership that is gone fails certification.
+//! in prepared statements, open portals and cursors, and in reads of the past. A read of the past
+//! asks for what is needed now: of a view that has another definition by now, to own it. The roles
+//! that the answer rests on are noted in the transaction ([`crate::env::Transaction::uses`]), as its
+//! tables are, so that one that ran with a membership that is gone fails certification.
 //!
 //! A plan remembers for which role and version of the catalog its needs were met, so that a
 //! statement that runs again asks nothing.
@@ -14,7 +15,7 @@ use super::Session;
 use crate::catalog::lookup::Name;
 use crate::catalog::privileges::Privileges;
 use crate::catalog::roles::{CHECKPOINT, CONTROL_JOBS, MONITOR, READ_ALL_STATS, SIGNAL_BACKEND, denied, must_own};
-use crate::catalog::{Authority, Catalog};
+use crate::catalog::{Authority, Catalog, Descriptor};
 use crate::env::Environment;
 use crate::parse::Maintained;
 use crate::plan::{Need, NeedOn, Prepared};
@@ -57,7 +58,7 @@ impl<E: Environment> Session<E> {
             }
         }
         let mut rests_on = self.authorities.of(&newest, role, &self.names.database).rests_on.clone();
-        for owner in prepared.needs.iter().filter_map(|n| n.by) {
+        for owner in prepared.needs.iter().filter_map(|n| owner_of(n, &newest).or_else(|| owner_of(n, catalog))) {
             rests_on.extend(&self.authorities.of(&newest, owner, &self.names.database).rests_on);
         }
         Ok(rests_on)
@@ -66,39 +67,65 @@ impl<E: Environment> Session<E> {
         let reads_past = self.block.as_ref().is_some_and(|b| b.past.is_some());
         // What a block has changed itself counts there, unless others have changed something since.
         let base = self.block.as_ref().and_then(|b| b.ddl.as_ref()).map_or(catalog.seen, |ddl| ddl.base().seen);
-        let asks_newest = base != newest.seen;
+        let asks_newest = reads_past || base != newest.seen;
         for need in needs {
-            let role = need.by.unwrap_or(self.names.role);
-            let object = match &need.on {
-                NeedOn::Object(object) => *object,
-                NeedOn::Secrets(table) => {
-                    let own = Some(catalog).filter(|_| !reads_past);
-                    for roles in own.into_iter().chain(Some(newest).filter(|_| reads_past || asks_newest)) {
-                        if !table.is_shown_to(&self.authorities.of(roles, role, &self.names.database)) {
-                            return Err(denied(if table.is_view { "view" } else { "table" }, table.name));
+            let own = owner_of(need, catalog).unwrap_or(self.names.role);
+            if !reads_past {
+                self.check_need(need, own, catalog)?;
+            }
+            if !asks_newest {
+                continue;
+            }
+            // Who reads the past through a view that was given away must not see what its present
+            // owner could not see.
+            let present = owner_of(need, newest).filter(|present| *present != own);
+            for role in [own].into_iter().chain(present) {
+                match &need.on {
+                    NeedOn::Object(object) if !newest.descriptors.contains_key(object) => {
+                        if reads_past {
+                            self.check_without_grants(*object, need.privileges, role, catalog, newest)?;
                         }
                     }
-                    continue;
+                    NeedOn::Object(object) => {
+                        self.check_need(need, role, newest)?;
+                        // Privileges on a view, and on views over it, are on what it shows now.
+                        let user = self.names.role;
+                        if reads_past && shows_something_else(*object, catalog, newest) && !self.owns(*object, user, newest) {
+                            self.check_without_grants(*object, need.privileges, user, catalog, newest)?;
+                        }
+                    }
+                    NeedOn::Secrets(_) => self.check_need(need, role, newest)?,
                 }
-            };
-            let is_there_now = newest.descriptors.contains_key(&object);
-            if !reads_past {
-                let who = self.authorities.of(catalog, role, &self.names.database);
-                catalog.check(&who, object, need.privileges)?;
-            } else if !is_there_now {
-                // What was granted may have been revoked before the object was dropped, and its
-                // owner may have been another one then.
-                let who = self.authorities.of(newest, role, &self.names.database);
-                catalog.check_without_grants(&who, object, need.privileges)?;
-            }
-            if is_there_now && (asks_newest || reads_past) {
-                let who = self.authorities.of(newest, role, &self.names.database);
-                newest.check(&who, object, need.privileges)?;
             }
         }
         Ok(())
     }
-
+    fn owns(&mut self, object: DescriptorId, role: DescriptorId, newest: &Arc<Catalog>) -> bool {
+        newest.owns(&self.authorities.of(newest, role, &self.names.database), object)
+    }
+    /// 42501 unless a role has privileges on an object of the past that do not come from its owner:
+    /// what was granted may have been revoked before the object was dropped, and its owner may have
+    /// been another one then.
+    fn check_without_grants(
+        &mut self,
+        object: DescriptorId,
+        privileges: Privileges,
+        role: DescriptorId,
+        past: &Arc<Catalog>,
+        newest: &Arc<Catalog>,
+    ) -> Result<()> {
+        let who = self.authorities.of(newest, role, &self.names.database);
+        past.check_without_grants(&who, object, privileges)
+    }
+    /// 42501 unless a role has by a catalog what is needed.
+    fn check_need(&mut self, need: &Need, role: DescriptorId, catalog: &Arc<Catalog>) -> Result<()> {
+        let who = self.authorities.of(catalog, role, &self.names.database);
+        match &need.on {
+            NeedOn::Object(object) => catalog.check(&who, *object, need.privileges),
+            NeedOn::Secrets(table) if table.is_shown_to(&who) => Ok(()),
+            NeedOn::Secrets(table) => Err(denied(if table.is_view { "view" } else { "table" }, table.name)),
+        }
+    }
     /// Whether the role may log in, and how often at this node, and into this database.
     pub(super) fn check_login(&self) -> Result<()> {
         let catalog = self.env.catalog();
@@ -179,6 +206,20 @@ impl<E: Environment> Session<E> {
             _ => self.must_control_jobs(&what.to_lowercase().replace(" job", " jobs")),
         }
     }
+}
+
+/// The owner of the view that a privilege is needed for.
+fn owner_of(need: &Need, catalog: &Catalog) -> Option<DescriptorId> {
+    catalog.access(need.by?).map(|(_, access)| access.owner())
+}
+
+/// Whether a view has another definition in the past that is read.
+fn shows_something_else(object: DescriptorId, past: &Catalog, newest: &Catalog) -> bool {
+    let query = |catalog: &Catalog| match catalog.descriptors.get(&object).map(|d| &**d) {
+        Some(Descriptor::View(v)) => Some(v.query.clone()),
+        _ => None,
+    };
+    query(past) != query(newest)
 }
 
 /// Whether somebody sees what the sessions of a user do.

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 /// How somebody comes to a privilege: `GRANTEE` gets it, with these statements before and after, and
 /// these before the statement as the actor.
-const WAYS: [(&str, &str, &str, &str); 20] = [
+const WAYS: [(&str, &str, &str, &str); 21] = [
     ("nobody", "m_other", "", ""),
     ("direct", "m_actor", "", ""),
     ("direct_without_schema", "m_actor", "revoke usage on schema m from public", ""),
@@ -28,6 +28,7 @@ const WAYS: [(&str, &str, &str, &str); 20] = [
     ("owner_by_group", "m_other", "grant m_owner to m_actor", ""),
     ("owner_by_group_without_inherit", "m_other", "alter role m_actor noinherit; grant m_owner to m_actor", ""),
     ("owner_by_set_role", "m_other", "alter role m_actor noinherit; grant m_owner to m_actor", "set role m_owner"),
+    ("owner_in_anothers_schema", "m_other", "alter schema m owner to m_other", "set session authorization m_owner"),
     ("schema_owner", "m_other", "alter schema m owner to m_actor", ""),
     ("read_all_data", "m_other", "grant pg_read_all_data to m_actor", ""),
     ("write_all_data", "m_other", "grant pg_write_all_data to m_actor", ""),
@@ -125,6 +126,15 @@ const STATEMENTS: &[&str] = &[
     "alter table m.t alter column v set default 1",
     "alter table m.t add constraint c check (id > 0)",
     "alter index m.t_pkey rename to t_key",
+    "alter table m.t rename constraint t_pkey to t_key",
+    "alter table m.t add unique (v)",
+    "alter table m.t add constraint t_pkey unique (v)",
+    "alter table m.t add column w serial",
+    "alter table m.t add column w int generated always as identity",
+    "alter table m.t add foreign key (v) references m.p",
+    "alter table m.d rename to t",
+    "alter sequence m.s rename to s3",
+    "alter view m.v rename to v3",
     "comment on table m.t is 'x'",
     "comment on column m.t.v is 'x'",
     "drop table m.t cascade",

@@ -72,6 +72,7 @@ impl Deriver<'_> {
         for operation in operations {
             match (operation, relation) {
                 (AlterTableOperation::RenameTable { table_name }, Relation::Index(table, id)) => {
+                    self.may_create_in(table.schema)?;
                     self.rename_index(table.id, *id, &new_name(table_name)?)?;
                 }
                 (AlterTableOperation::RenameTable { table_name }, other) => {
@@ -306,6 +307,7 @@ impl Deriver<'_> {
         let Some(mut d) = self.catalog.descriptors.get(&id).map(|d| (**d).clone()) else {
             return Err(Error::internal("a relation of this statement is gone"));
         };
+        self.may_create_in(d.parent())?;
         if self.catalog.is_relation_name_taken(d.parent(), new) {
             return Err(Error::sql("42P07", format!("relation \"{new}\" already exists")));
         }

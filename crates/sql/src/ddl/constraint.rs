@@ -155,7 +155,9 @@ impl Deriver<'_> {
         Ok(())
     }
 
+    /// The name of the index of a constraint, which is a relation of the table's schema.
     fn index_constraint_name(&self, table: &Table, name: Option<&str>, columns: &[&str], label: &str) -> Result<String> {
+        self.may_create_in(table.schema)?;
         let mine = |n: &str| table.indexes.iter().any(|i| i.name == n && !crate::catalog::is_implicit_primary(table, i));
         let taken = |n: &str| n == table.name || mine(n) || self.catalog.is_relation_name_taken(table.schema, n);
         match name {

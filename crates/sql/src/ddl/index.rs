@@ -17,6 +17,7 @@ impl Deriver<'_> {
         refuse_unsupported(create)?;
         self.index_parameters(&create.with)?;
         let table = self.own_table(&create.table_name)?;
+        self.may_create_in(table.schema)?;
         let mut table = (*table).clone();
         let columns = self.key_of(&table, create)?;
         let stored = stored_columns(&table, &columns, &create.include)?;
@@ -112,7 +113,10 @@ impl Deriver<'_> {
         let Some((table, id)) = self.index_if_exists(index, "relation", if_exists)? else { return Ok(()) };
         self.must_own_index(table, id)?;
         let is_visible = match action {
-            AlterIndex::Rename(new) => return self.rename_index(table, id, new),
+            AlterIndex::Rename(new) => {
+                self.may_create_in(self.table_by_id(table)?.schema)?;
+                return self.rename_index(table, id, new);
+            }
             AlterIndex::SetVisible(is_visible) => *is_visible,
         };
         let mut table = self.table_by_id(table)?;

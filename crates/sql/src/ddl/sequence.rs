@@ -54,6 +54,7 @@ impl Deriver<'_> {
 
     /// The sequence of a `serial` or identity column of a table under construction.
     pub(super) fn owned_sequence(&mut self, table: &Table, ordinal: u32, options: &[SequenceOptions]) -> Result<DescriptorId> {
+        self.may_create_in(table.schema)?;
         // A counter that rows of several regions draw from lives with the primary region; so does
         // one of a GLOBAL table, whose own group is made for reading.
         let database = self.database_of(table.schema)?;

@@ -4,11 +4,28 @@ use super::constraints::parent_index;
 use super::relations::visible_indexes;
 use super::rows::{Objects, Rows, int, opt_text, text, yes};
 use super::{INFORMATION_SCHEMA, SystemContext, describe};
+use crate::catalog::privileges::{ObjectKind, Privileges};
 use crate::catalog::{Column, FkAction, Table};
 use crate::types::{Datum, Type};
+use meridian_base::DescriptorId;
 
 fn objects(context: &dyn SystemContext) -> Objects<'_> {
     super::privileges::accessible(context)
+}
+/// Definitions are shown to those who own what they are of.
+fn owner(context: &dyn SystemContext) -> impl Fn(DescriptorId) -> bool {
+    let catalog = context.catalog();
+    let who = catalog.authority_of(context.names());
+    move |object| catalog.owns(&who, object)
+}
+/// The constraints of a table are shown to its owner, and to those who may do more than read it.
+fn may_change(context: &dyn SystemContext) -> impl Fn(&Table) -> bool {
+    let catalog = context.catalog();
+    let who = catalog.authority_of(context.names());
+    move |t| {
+        let held = catalog.held(&who, ObjectKind::Table, &t.access);
+        catalog.owns(&who, t.id) || !held.without(Privileges::SELECT).is_empty()
+    }
 }
 fn rows_of(table: &str) -> Rows {
     Rows::of(INFORMATION_SCHEMA, table)
@@ -183,8 +200,8 @@ fn not_nulls(t: &Table) -> impl Iterator<Item = (String, &str)> {
 
 pub(super) fn table_constraints(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
     let mut rows = rows_of("table_constraints");
-    let o = objects(context);
-    for t in &o.tables {
+    let (o, may_change) = (objects(context), may_change(context));
+    for t in o.tables.iter().filter(|t| may_change(t)) {
         for (name, kind) in constraints(t) {
             rows.push([
                 ("constraint_catalog", text(&context.names().database)),
@@ -206,8 +223,8 @@ pub(super) fn table_constraints(context: &dyn SystemContext) -> Vec<Vec<Datum>> 
 
 pub(super) fn check_constraints(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
     let mut rows = rows_of("check_constraints");
-    let o = objects(context);
-    for t in &o.tables {
+    let (o, owns) = (objects(context), owner(context));
+    for t in o.tables.iter().filter(|t| owns(t.id)) {
         let declared = t.checks.iter().map(|c| (c.name.clone(), format!("({})", c.expression)));
         let nulls = not_nulls(t).map(|(name, column)| (name, format!("{column} IS NOT NULL")));
         for (name, clause) in declared.chain(nulls) {
@@ -259,10 +276,14 @@ pub(super) fn key_column_usage(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
 
 pub(super) fn constraint_column_usage(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
     let mut rows = rows_of("constraint_column_usage");
-    let o = objects(context);
+    // The columns of the user's own tables, whoever's constraints use them.
+    let (o, owns) = (Objects::of(context.catalog(), &context.names().database), owner(context));
     for t in &o.tables {
         let constraint_schema = o.schema_name(t.schema);
         let mut push = |table: &Table, column: u32, constraint: &str| {
+            if !owns(table.id) {
+                return;
+            }
             rows.push([
                 ("table_catalog", text(&context.names().database)),
                 ("table_schema", text(o.schema_name(table.schema))),
@@ -290,9 +311,9 @@ pub(super) fn constraint_column_usage(context: &dyn SystemContext) -> Vec<Vec<Da
 
 pub(super) fn referential_constraints(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
     let mut rows = rows_of("referential_constraints");
-    let o = objects(context);
+    let (o, may_change) = (objects(context), may_change(context));
     let rule = |a: FkAction| text(describe::action(a));
-    for t in &o.tables {
+    for t in o.tables.iter().filter(|t| may_change(t)) {
         for f in &t.foreign_keys {
             let Some(parent) = o.catalog.table_by_id(f.parent) else { continue };
             let index = parent_index(&parent, &f.parent_columns);
@@ -341,13 +362,13 @@ pub(super) fn sequences(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
 
 pub(super) fn views(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
     let mut rows = rows_of("views");
-    let o = objects(context);
+    let (o, owns) = (objects(context), owner(context));
     for v in &o.views {
         rows.push([
             ("table_catalog", text(&context.names().database)),
             ("table_schema", text(o.schema_name(v.schema))),
             ("table_name", text(&v.name)),
-            ("view_definition", text(describe::view(v))),
+            ("view_definition", opt_text(owns(v.id).then(|| describe::view(v)))),
             ("check_option", text("NONE")),
             ("is_updatable", yes(false)),
             ("is_insertable_into", yes(false)),

@@ -105,6 +105,6 @@ impl<'c> Objects<'c> {
         objects
     }
     pub fn schema_name(&self, id: DescriptorId) -> &'c str {
-        self.schemas.iter().find(|s| s.id == id).map_or("", |s| s.name.as_str())
+        self.catalog.schema_by_id(id).map_or("", |s| s.name.as_str())
     }
 }

@@ -46,7 +46,7 @@ pub use gateway::{env, txn};
 pub use local::{metrics, room};
 pub use replica::pod::PodConfig;
 pub use replica::primary;
-pub use transport::{rpc, security, strangers, wire};
+pub use transport::{refusals, rpc, security, strangers, wire};
 
 pub use env::Env;
 pub use gateway::Sessions;

@@ -143,3 +143,26 @@ async fn half_open_connections_and_garbage_keep_nobody_out() {
         tokio::time::timeout(Duration::from_secs(20), ended).await.expect("the node ends it");
     }
 }
+
+/// Garbage at the port for clients is a line for the operator, and not a line each.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[allow(clippy::disallowed_methods, reason = "a test opens connections")]
+async fn garbage_at_the_port_for_clients_is_told_once() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let specs = secure_specs(dir.path(), 1);
+    let node = specs[0].start().await;
+    for first in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0x16, 3, 1, 0, 5, 1, 2, 3, 4, 5], &[0, 0, 0, 9, 0, 9, 0, 0, 0]] {
+        for _ in 0..100 {
+            let mut stream = tokio::net::TcpStream::connect(&node.sql_addr).await.expect("it listens");
+            let _ = stream.write_all(first).await;
+            let mut bytes = [0; 512];
+            let ended = async { while stream.read(&mut bytes).await.is_ok_and(|n| n > 0) {} };
+            tokio::time::timeout(Duration::from_secs(20), ended).await.expect("the node ends it");
+        }
+    }
+    let lines = || node.log().lines().filter(|line| line.contains("event=\"client_refused\"")).count();
+    until("a word to the operator", async || lines() > 0).await;
+    // One in ten seconds, and the connections took a part of a minute at most.
+    assert!(lines() <= 6, "{}", node.log());
+    assert_eq!(sql(&node, "SELECT 1").await, ["1"]);
+}

@@ -1,10 +1,11 @@
 //! What nodes say to each other: connections ([`rpc`]), who is at their other end ([`security`],
-//! `admission`, [`strangers`]), messages ([`wire`]), their bytes (`frames`) and the memory that these take
-//! (`backlog`).
+//! `admission`, [`strangers`], [`refusals`]), messages ([`wire`]), their bytes (`frames`) and the
+//! memory that these take (`backlog`).
 
 pub(crate) mod admission;
 mod backlog;
 pub(crate) mod frames;
+pub mod refusals;
 pub mod rounds;
 pub mod rpc;
 pub mod security;

@@ -12,6 +12,7 @@ use crate::local::lock::RwLock;
 use crate::local::tasks::Tasks;
 use crate::transport::backlog::{Backlog, FRAME_CAPACITY, Memory, Outgoing};
 use crate::transport::frames::{self, ANSWER, CALL, take_header, write_loop};
+use crate::transport::refusals::Refusals;
 use crate::transport::security::{Caller, Protection};
 use crate::transport::wire::{Hello, NodeRecord, PROTOCOL, Passed, Request, Response, Welcome};
 use bytes::Bytes;
@@ -41,8 +42,6 @@ pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(2);
 /// lives pings every second.
 const IDLE_MAX: Duration = Duration::from_secs(600);
 
-/// Refusals are said at most this often.
-const REFUSED_INTERVAL: Duration = Duration::from_secs(10);
 /// The largest frame of a sender without a node id: a process that joins, or a command. Their
 /// messages are small, and a decoded message can take twenty times the memory of its bytes.
 const STRANGER_FRAME_MAX: usize = 64 << 10;
@@ -105,8 +104,7 @@ pub struct Rpc {
     next_served: AtomicU64,
     /// The node's.
     pub(crate) tasks: Arc<Tasks>,
-    /// When a refusal was last said.
-    refused: Mutex<Option<Instant>>,
+    refused: Refusals,
     /// The last member of a cluster that took this process, which has no identity, for a node of
     /// its own.
     claimed: Mutex<Option<(Instant, Claim)>>,
@@ -239,7 +237,7 @@ impl Rpc {
             revoked: Revoked::default(),
             served: Mutex::default(),
             next_served: AtomicU64::new(0),
-            refused: Mutex::new(None),
+            refused: Refusals::default(),
             claimed: Mutex::new(None),
             places: Arc::new(Semaphore::new(limits::RPC_CONNECTIONS_MAX)),
             finding: Semaphore::new(FINDING_MAX),

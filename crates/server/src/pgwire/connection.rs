@@ -35,9 +35,20 @@ pub async fn run<S: AsyncRead + AsyncWrite + Unpin + Send>(server: &PgServer, st
             Box::pin(serve(server, Wire::new(*stream), &client, startup)).await;
         }
         Some(Ok(Channel::Gone)) => {}
-        Some(Err(e)) => tracing::warn!(event = "login_failed", peer = client.peer, sqlstate = e.sqlstate(), "{}", e.message()),
-        None => tracing::debug!("connection from {} ended: it did not say who it is", client.peer),
+        Some(Err(e)) => say_refused(server, &client.peer, &e),
+        None => say_silent(server, &client.peer),
     }
+}
+
+/// A client that has sent something else than PostgreSQL's protocol begins with.
+fn say_refused(server: &PgServer, peer: &str, error: &Error) {
+    if let Some(more_before) = server.refusals().note(peer) {
+        let (sqlstate, reason) = (error.sqlstate(), error.message());
+        tracing::warn!(event = "client_refused", peer, sqlstate, reason, more_before, "a client was refused");
+    }
+}
+fn say_silent(server: &PgServer, peer: &str) {
+    say_refused(server, peer, &Error::sql("08006", "it did not say in time who it is"));
 }
 
 /// What bounds a client that has not proved who it is.
@@ -70,14 +81,16 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send>(
 ) {
     let peer = client.peer.as_str();
     let begun = async {
-        let Some(request) = startup::request(&mut wire, |pid, key| server.cancel(pid, key)).await? else { return Ok(None) };
-        let begun = startup::begin(&mut wire, request)?;
+        let request = startup::request(&mut wire, |pid, key| server.cancel(pid, key)).await;
+        let begun = request.and_then(|request| request.map(|request| startup::begin(&mut wire, request)).transpose());
+        let Some(begun) = begun.inspect_err(|e| say_refused(server, peer, e))? else { return Ok(None) };
         let proof = login::authenticate(&mut wire, server, client, &begun.user, &begun.database).await?;
         Ok(Some((begun.of(proof.role), proof)))
     };
     let (request, proof) = match startup.within(begun).await {
         Some(Ok(Some(request))) => request,
-        Some(Ok(None)) | None => return,
+        Some(Ok(None)) => return,
+        None => return say_silent(server, peer),
         Some(Err(error)) => return refuse(&mut wire, peer, &error).await,
     };
     let (user, database) = (request.user.clone(), request.database.clone());

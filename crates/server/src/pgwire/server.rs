@@ -4,6 +4,7 @@ use super::clients::{Guesses, Security};
 use super::wire::same_key;
 use bytes::Bytes;
 use meridian_base::SessionId;
+use meridian_node::refusals::Refusals;
 use meridian_node::strangers::{Place, Strangers};
 use meridian_sql::session::{self, CancelHandle, SessionFactory, Shared, TransactionStatus};
 use parking_lot::Mutex;
@@ -55,6 +56,7 @@ struct Inner {
     /// When it was last said that one of them had to go.
     said: Mutex<Option<Instant>>,
     guesses: Guesses,
+    refusals: Refusals,
     /// See [`super::login`]: until the cluster has one.
     own_secret: [u8; 32],
 }
@@ -108,6 +110,7 @@ impl PgServer {
             strangers: Strangers::default(),
             said: Mutex::default(),
             guesses: Guesses::default(),
+            refusals: Refusals::default(),
             own_secret: meridian_pki::secret::random(),
         }))
     }
@@ -139,6 +142,9 @@ impl PgServer {
     }
     pub(super) fn shared(&self) -> &Arc<Shared> {
         &self.0.shared
+    }
+    pub(super) fn refusals(&self) -> &Refusals {
+        &self.0.refusals
     }
     pub(super) fn guesses(&self) -> &Guesses {
         &self.0.guesses

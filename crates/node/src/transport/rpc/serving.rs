@@ -1,6 +1,6 @@
 //! The side of a connection that was called: who is let in, and how questions are answered.
 
-use super::{CONNECT_TIMEOUT, Claim, Handler, IDLE_MAX, Me, Place, REFUSED_INTERVAL, Rpc, STRANGER_FRAME_MAX};
+use super::{CONNECT_TIMEOUT, Claim, Handler, IDLE_MAX, Me, Place, Rpc, STRANGER_FRAME_MAX};
 use super::{read_body, read_message, strange_program, write_message, write_plain};
 use crate::transport::backlog::{Backlog, Outgoing, REQUEST_OVERHEAD};
 use crate::transport::frames::{self, ANSWER, CALL, take_header, write_loop};
@@ -114,12 +114,9 @@ impl Rpc {
         place
     }
 
-    /// Whoever is refused tries again and again; it is said now and then.
     fn say_refused(&self, from: &str, why: &impl std::fmt::Display) {
-        let mut said = self.refused.lock();
-        if said.is_none_or(|at| at.elapsed() >= REFUSED_INTERVAL) {
-            *said = Some(Instant::now());
-            tracing::warn!("refused a node at {from}: {why}");
+        if let Some(more_before) = self.refused.note(from) {
+            tracing::warn!(event = "peer_refused", more_before, "refused a node at {from}: {why}");
         }
     }
 

@@ -56,8 +56,19 @@ type Answer = std::result::Result<(Response, Option<GroupId>), (Error, Option<Gr
 
 async fn answer(gateway: &Arc<Gateway>, from: Caller, request: Request) -> Answer {
     let (from, request) = senders::opened(&gateway.shared, from, request).map_err(|e| (e, None))?;
-    senders::check(&gateway.shared, &from, &request).map_err(|e| (e, None))?;
-    let from = from.node();
+    let asked = senders::asked(&from, &request);
+    let answered = match senders::check(&gateway.shared, &from, &request) {
+        Ok(()) => answer_known(gateway, from.node(), request).await,
+        Err(e) => Err((e, None)),
+    };
+    if let Some(asked) = asked {
+        senders::log(&asked, answered.as_ref().err().map(|(e, _)| e));
+    }
+    answered
+}
+
+/// The same of a request that is the sender's to send.
+async fn answer_known(gateway: &Arc<Gateway>, from: NodeId, request: Request) -> Answer {
     let about = match &request {
         Request::Raft { group, .. }
         | Request::Read { group, .. }

@@ -8,7 +8,7 @@
 
 use crate::membership::shared::Shared;
 use crate::transport::security::Caller;
-use crate::transport::wire::{Request, RotationStep, Standing};
+use crate::transport::wire::{Request, RotationStep};
 use meridian_base::{BallotMessage, Error, GroupId, NodeId, Peer, Result};
 use meridian_sql::catalog::roles::{CONTROL_NODES, MONITOR};
 
@@ -68,18 +68,43 @@ fn check_operator(shared: &Shared, role: Option<&str>, request: &Request) -> Res
             Wanted::Everything => "Only superusers do that.",
         }));
     }
-    let role = role.unwrap_or(LOCAL);
-    match request {
-        Request::Stand { node, standing, .. } => {
-            tracing::info!("event=operator role={role} node={} standing={}", node.0, standing_of(*standing))
-        }
-        Request::AdvanceClock { by } => tracing::info!("event=operator role={role} advance_clock_secs={}", by.as_secs()),
-        Request::Rotate { step: RotationStep::Look, .. } => {}
-        Request::Rotate { step, is_forced } => tracing::info!("event=operator role={role} rotate={step:?} forced={is_forced}"),
-        Request::CreateToken { life_secs } => tracing::info!("event=operator role={role} token_life_secs={life_secs}"),
-        _ => {}
-    }
     Ok(())
+}
+
+/// An operator's command, for the log.
+pub(crate) struct Asked {
+    role: String,
+    what: String,
+}
+
+/// What an operator is about to change; `None`: nothing.
+pub(crate) fn asked(from: &Caller, request: &Request) -> Option<Asked> {
+    let role = match from {
+        Caller::Role(role) => role.as_str(),
+        Caller::Local => LOCAL,
+        Caller::Node(_) | Caller::Stranger => return None,
+    };
+    let what = match request {
+        Request::Init => "init".to_string(),
+        Request::Stand { node, standing, .. } => format!("node={} standing={}", node.0, standing.as_str()),
+        Request::AdvanceClock { by } => format!("advance_clock_secs={}", by.as_secs()),
+        Request::Rotate { step: RotationStep::Look, .. } => return None,
+        Request::Rotate { step, is_forced } => format!("rotate={step:?} forced={is_forced}"),
+        Request::CreateToken { life_secs } => format!("token_life_secs={life_secs}"),
+        _ => return None,
+    };
+    Some(Asked { role: role.to_string(), what })
+}
+
+/// One event for each command of an operator, with how it ended.
+pub(crate) fn log(Asked { role, what }: &Asked, failure: Option<&Error>) {
+    match failure {
+        None => tracing::info!(event = "operator", role, what, "an operator's command is done"),
+        Some(e) => {
+            let (sqlstate, reason) = (e.sqlstate(), e.message());
+            tracing::warn!(event = "operator", role, what, sqlstate, reason, "an operator's command has failed");
+        }
+    }
 }
 
 /// What an operator's command needs.
@@ -101,10 +126,6 @@ fn may(shared: &Shared, role: &str, wanted: Wanted) -> bool {
         Wanted::Nodes => who.has(CONTROL_NODES),
         Wanted::Everything => who.is_superuser,
     }
-}
-
-fn standing_of(standing: Standing) -> &'static str {
-    standing.as_str()
 }
 
 /// A node speaks for itself.

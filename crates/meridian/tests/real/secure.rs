@@ -241,7 +241,15 @@ async fn roles_operate_the_cluster_as_far_as_they_may() {
     assert!(!ask("watch", &drain).0);
     sql(&node, "REVOKE pg_meridian_nodes FROM ops").await;
     until("the newest privileges", async || !ask("ops", &back).0).await;
-    assert!(node.log().contains("event=operator role=chief"), "{}", node.log());
+    assert!(node.log().contains("event=\"operator\" role=\"chief\""), "{}", node.log());
+    // What else is done with statements.
+    for statement in ["CREATE TABLE given (k INT PRIMARY KEY)", "ALTER TABLE given OWNER TO ops", "SELECT pg_reload_conf()"] {
+        sql(&node, statement).await;
+    }
+    for event in ["role_changed", "owner_changed", "reload_asked"] {
+        let line = format!("event=\"{event}\" user=\"root\" acting=\"root\"");
+        assert!(node.log().contains(&line), "{line}: {}", node.log());
+    }
 }
 
 /// The shell on another machine: by a URL, over TLS.

@@ -24,6 +24,35 @@ pub struct Statement {
     pub truncated: Vec<String>,
 }
 
+impl Statement {
+    /// The name of the log's event for what the operator wants to know who has done; `None`: it is
+    /// everyday work.
+    pub fn event(&self) -> Option<&'static str> {
+        use ast::Statement as S;
+        let gives_away = |action: &ast::AlterTableOperation| matches!(action, ast::AlterTableOperation::OwnerTo { .. });
+        match &self.kind {
+            Kind::Role(_) | Kind::AlterSystem { .. } => Some("role_changed"),
+            Kind::ControlJob { .. } => Some("job_controlled"),
+            Kind::ResolveTransaction { .. } => Some("transaction_resolved"),
+            Kind::AlterDatabase { action: AlterDatabase::Owner(_), .. }
+            | Kind::CreateDatabase { owner: Some(_), .. }
+            | Kind::AlterSequence { action: AlterSequence::Owner(_), .. } => Some("owner_changed"),
+            Kind::AlterDatabase { action, .. } if action.is_about_regions() => Some("regions_changed"),
+            Kind::Sql(sql) => match &**sql {
+                S::AlterTable(alter) => alter.operations.iter().any(gives_away).then_some("owner_changed"),
+                S::AlterSchema(alter) => (alter.operations.iter())
+                    .any(|o| matches!(o, ast::AlterSchemaOperation::OwnerTo { .. }))
+                    .then_some("owner_changed"),
+                S::CreateSchema { schema_name, .. } => {
+                    (!matches!(schema_name, ast::SchemaName::Simple(_))).then_some("owner_changed")
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
 /// Which strengths of row locks a statement names, where sqlparser reads `FOR UPDATE` and `FOR
 /// SHARE`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

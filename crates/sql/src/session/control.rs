@@ -74,6 +74,7 @@ impl<E: Environment> Session<E> {
                 self.refuse_in_block(tag)?;
                 self.commit_block().await?;
                 jobs::control(&self.env, DescriptorId(*id), *what, &self.shared).await?;
+                self.log_event(statement, tag);
                 out.command_complete(tag);
             }
             Kind::ResolveTransaction { id, commit, is_unsafe } => {
@@ -84,6 +85,7 @@ impl<E: Environment> Session<E> {
                 for line in self.env.resolve_transaction(id, *commit, *is_unsafe).await? {
                     self.notice(out, "NOTICE", "00000", line);
                 }
+                self.log_event(statement, TAG);
                 out.command_complete(TAG);
             }
             Kind::Vacuum { of, analyzes } => {

@@ -176,11 +176,7 @@ impl<E: Environment> Session<E> {
         let sealed = self.sealed(statement).await?;
         let statement = sealed.as_ref().unwrap_or(statement);
         let tag = self.change_schema(statement, out).await?;
-        if matches!(statement.kind, Kind::Role(_) | Kind::AlterSystem { .. }) {
-            let (user, acting) = (self.eval.session_user.as_ref(), self.names.user.as_str());
-            let text = crate::shared::shown(&statement.text);
-            tracing::info!(event = "role_changed", user, acting, statement = &*text, "{tag}");
-        }
+        self.log_event(statement, tag);
         if let Kind::AlterSystem { name, value: Some(text) } = &statement.kind
             && name == "hba_rules"
         {
@@ -190,6 +186,13 @@ impl<E: Environment> Session<E> {
             }
         }
         Ok(tag)
+    }
+    /// Who has done what an operator asks about later.
+    pub(super) fn log_event(&self, statement: &Statement, tag: &str) {
+        let Some(event) = statement.event() else { return };
+        let (user, acting) = (self.eval.session_user.as_ref(), self.names.user.as_str());
+        let text = crate::shared::shown(&statement.text);
+        tracing::info!(event, user, acting, statement = &*text, "{tag}");
     }
     async fn change_schema(&mut self, statement: &Arc<Statement>, out: &mut dyn Output) -> Result<&'static str> {
         if self.block.as_ref().is_some_and(|b| b.explicit) {

@@ -63,6 +63,12 @@ impl<E: Environment> SessionSystem<E> {
         let role = DescriptorId(self.acting.load(Ordering::Relaxed) as u32);
         self.env.catalog().authority(role, "")
     }
+    /// The names of who has logged in and of who acts.
+    fn users(&self) -> (String, String) {
+        let catalog = self.env.catalog();
+        let acting = DescriptorId(self.acting.load(Ordering::Relaxed) as u32);
+        (catalog.role_name(self.login_role).to_string(), catalog.role_name(acting).to_string())
+    }
     /// Never held across an await.
     pub fn settings(&self) -> MutexGuard<'_, Settings> {
         self.settings.lock()
@@ -107,12 +113,19 @@ impl<E: Environment> System for SessionSystem<E> {
         if let Some(session) = found {
             super::privileges::may_stop(&self.env.catalog(), &self.authority(), session.role, ends)?;
         }
-        Ok(self.shared.stop(pid, ends))
+        let is_stopped = self.shared.stop(pid, ends);
+        if is_stopped {
+            let (user, acting) = self.users();
+            tracing::info!(event = "session_stopped", user, acting, pid, ends, "a session was told to stop");
+        }
+        Ok(is_stopped)
     }
     fn reload(&self) -> Result<bool> {
         if !self.authority().has(CONTROL_NODES) {
             return Err(denied("function", "pg_reload_conf"));
         }
+        let (user, acting) = self.users();
+        tracing::info!(event = "reload_asked", user, acting, "pg_reload_conf()");
         self.env.reload();
         Ok(true)
     }

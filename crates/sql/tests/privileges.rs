@@ -131,7 +131,7 @@ const STATEMENTS: &[&str] = &[
     "alter table m.t add constraint t_pkey unique (v)",
     "alter table m.t add column w serial",
     "alter table m.t add column w int generated always as identity",
-    "alter table m.t add foreign key (v) references m.p",
+    "alter table m.f add foreign key (p) references m.p",
     "alter table m.d rename to t",
     "alter sequence m.s rename to s3",
     "alter view m.v rename to v3",

@@ -153,7 +153,7 @@ async fn garbage_at_the_port_for_clients_is_told_once() {
     let node = specs[0].start().await;
     for first in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0x16, 3, 1, 0, 5, 1, 2, 3, 4, 5], &[0, 0, 0, 9, 0, 9, 0, 0, 0]] {
         for _ in 0..100 {
-            let mut stream = tokio::net::TcpStream::connect(&node.sql_addr).await.expect("it listens");
+            let mut stream = tokio::net::TcpStream::connect(&specs[0].sql_listen).await.expect("it listens");
             let _ = stream.write_all(first).await;
             let mut bytes = [0; 512];
             let ended = async { while stream.read(&mut bytes).await.is_ok_and(|n| n > 0) {} };

@@ -161,8 +161,8 @@ impl Deriver<'_> {
         let mine = |n: &str| table.indexes.iter().any(|i| i.name == n && !crate::catalog::is_implicit_primary(table, i));
         let taken = |n: &str| n == table.name || mine(n) || self.catalog.is_relation_name_taken(table.schema, n);
         match name {
-            Some(name) if constraint_exists(table, name) => Err(duplicate_constraint(table, name)),
             Some(name) if taken(name) => Err(Error::sql("42P07", format!("relation \"{name}\" already exists"))),
+            Some(name) if constraint_exists(table, name) => Err(duplicate_constraint(table, name)),
             Some(name) => Ok(name.to_string()),
             None => Ok(free_name(&table.name, &columns.join("_"), label, |n| taken(n) || constraint_exists(table, n))),
         }

@@ -91,7 +91,7 @@ pub fn is_ddl(statement: &Statement) -> bool {
         Kind::CreateDatabase { .. } | Kind::AlterDatabase { .. } => true,
         Kind::SetLocality { .. } | Kind::SetOnUpdate { .. } | Kind::SetVisible { .. } | Kind::SetEscrow { .. } => true,
         Kind::SplitColumn { .. } => true,
-        Kind::AlterSequence { .. } | Kind::Role(_) | Kind::AlterSystem { .. } => true,
+        Kind::AlterSequence { .. } | Kind::AlterView { .. } | Kind::Role(_) | Kind::AlterSystem { .. } => true,
         Kind::CreateIndex(_) | Kind::AlterIndex { .. } | Kind::DropIndexes { .. } => true,
         Kind::Sql(sql) => is_ddl_ast(sql),
         _ => false,
@@ -177,6 +177,10 @@ pub fn derive(statement: &Statement, catalog: &Catalog, context: &DdlContext) ->
         Kind::AlterSequence { name, if_exists, action } => {
             d.alter_sequence(name, *if_exists, action)?;
             "ALTER SEQUENCE"
+        }
+        Kind::AlterView { name, if_exists, action } => {
+            d.alter_view(name, *if_exists, action)?;
+            "ALTER VIEW"
         }
         Kind::Role(statement) => d.role_statement(statement)?,
         Kind::AlterSystem { name, value } => {

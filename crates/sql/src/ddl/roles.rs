@@ -1,7 +1,6 @@
 //! `CREATE ROLE`, `ALTER ROLE`, `DROP ROLE`, memberships, `REASSIGN OWNED`, `DROP OWNED`.
 
 use super::Deriver;
-use crate::catalog::lookup::Relation;
 use crate::catalog::privileges::ObjectKind;
 use crate::catalog::roles::{DATABASE_OWNER, Membership, is_predefined, is_reserved};
 use crate::catalog::{Descriptor, Role};
@@ -43,18 +42,6 @@ impl Deriver<'_> {
             RoleStatement::DropOwned { roles, cascade } => {
                 self.drop_owned(roles, *cascade)?;
                 "DROP OWNED"
-            }
-            RoleStatement::GiveView { name, if_exists, owner } => {
-                match self.relation_if_exists(name, "relation", *if_exists)? {
-                    None => {}
-                    Some(Relation::View(v)) => {
-                        self.must_own(v.id)?;
-                        let owner = self.named_role(owner)?;
-                        self.give_to(v.id, owner)?;
-                    }
-                    Some(other) => return Err(super::drop::wrong_kind(name, &other, "view")),
-                }
-                "ALTER VIEW"
             }
             RoleStatement::Comment { role, comment } => {
                 let id = self.named_role(role)?;

@@ -5,7 +5,7 @@ use super::Deriver;
 use crate::catalog::View;
 use crate::catalog::lookup::{Name, Relation};
 use crate::parse::fold;
-use crate::parse::{Kind, Statement};
+use crate::parse::{AlterView, Kind, Statement};
 use crate::plan::{PlanContext, prepare};
 use crate::types::Type;
 use meridian_base::{DescriptorId, Error, Result};
@@ -50,6 +50,22 @@ impl Deriver<'_> {
         let comment = existing.and_then(|v| v.comment.clone());
         self.put(View { id, schema, name: name.name, query: query.to_string(), columns, depends_on, owner, comment, access });
         Ok(())
+    }
+
+    pub(super) fn alter_view(&mut self, name: &ObjectName, if_exists: bool, action: &AlterView) -> Result<()> {
+        let view = match self.relation_if_exists(name, "relation", if_exists)? {
+            None => return Ok(()),
+            Some(Relation::View(v)) => v,
+            Some(other) => return Err(super::drop::wrong_kind(name, &other, "view")),
+        };
+        self.must_own(view.id)?;
+        match action {
+            AlterView::Rename(new) => self.rename_relation(view.id, new),
+            AlterView::Owner(owner) => {
+                let owner = self.named_role(owner)?;
+                self.give_to(view.id, owner)
+            }
+        }
     }
 
     fn schema_name(&self, schema: DescriptorId) -> String {

@@ -14,6 +14,7 @@ pub(super) fn parse(c: &mut Cursor) -> Result<Option<Kind>> {
         _ if c.take(&["alter", "database"]) => alter_database(c)?,
         _ if c.take(&["alter", "system"]) => return alter_system(c).map(Some),
         _ if c.take(&["alter", "sequence"]) => alter_sequence(c)?,
+        _ if c.take(&["alter", "view"]) => alter_view(c)?,
         _ if c.sees(&["alter", "table"]) => return alter_table(c),
         _ if c.take(&["alter", "index"]) => alter_index(c)?,
         _ if c.sees(&["drop", "index"]) => return drop_index(c),
@@ -431,6 +432,20 @@ fn connection_limit(c: &mut Cursor) -> Result<()> {
         c.ignored.push("CONNECTION LIMIT is ignored: connections are limited for each node".into());
     }
     Ok(())
+}
+
+fn alter_view(c: &mut Cursor) -> Result<Kind> {
+    let if_exists = c.take(&["if", "exists"]);
+    let name = c.object_name()?;
+    let action = match () {
+        _ if c.take(&["rename", "to"]) => AlterView::Rename(c.name()?),
+        _ if c.take(&["owner", "to"]) => AlterView::Owner(super::roles::spec(c)?),
+        _ if c.sees(&["rename"]) => return Ok(Kind::Unsupported("ALTER VIEW … RENAME COLUMN")),
+        _ if c.sees(&["set"]) || c.sees(&["reset"]) => return Ok(Kind::Unsupported("ALTER VIEW … SET")),
+        _ if c.sees(&["alter"]) => return Ok(Kind::Unsupported("ALTER VIEW … ALTER COLUMN")),
+        _ => return c.fail(),
+    };
+    Ok(Kind::AlterView { name, if_exists, action })
 }
 
 fn alter_sequence(c: &mut Cursor) -> Result<Kind> {

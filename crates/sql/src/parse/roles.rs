@@ -27,7 +27,6 @@ pub enum RoleStatement {
     /// `DROP OWNED BY`.
     DropOwned { roles: Vec<RoleSpec>, cascade: bool },
     /// `ALTER VIEW … OWNER TO`.
-    GiveView { name: ObjectName, if_exists: bool, owner: RoleSpec },
     /// `COMMENT ON ROLE`.
     Comment { role: RoleSpec, comment: Option<String> },
 }
@@ -148,10 +147,6 @@ pub(super) fn parse(c: &mut Cursor) -> Result<Option<Kind>> {
             let if_exists = c.take(&["if", "exists"]);
             RoleStatement::Drop { roles: specs(c)?, if_exists }
         }
-        _ if c.sees(&["alter", "view"]) => match give_view(c)? {
-            Some(statement) => statement,
-            None => return Ok(None),
-        },
         _ if c.take(&["drop", "owned", "by"]) => {
             let roles = specs(c)?;
             RoleStatement::DropOwned { roles, cascade: behavior(c) }
@@ -175,21 +170,6 @@ pub(super) fn parse(c: &mut Cursor) -> Result<Option<Kind>> {
     };
     c.end()?;
     Ok(Some(Kind::Role(Box::new(statement))))
-}
-
-/// Other forms of `ALTER VIEW` are left where they are.
-fn give_view(c: &mut Cursor) -> Result<Option<RoleStatement>> {
-    let mut ahead = Cursor::new(c.rest(), c.place());
-    ahead.expect(&["alter", "view"])?;
-    let if_exists = ahead.take(&["if", "exists"]);
-    let Ok(name) = ahead.object_name() else { return Ok(None) };
-    if !ahead.take(&["owner", "to"]) {
-        return Ok(None);
-    }
-    let owner = spec(&mut ahead)?;
-    ahead.end()?;
-    c.skip(c.rest().len());
-    Ok(Some(RoleStatement::GiveView { name, if_exists, owner }))
 }
 
 fn create(c: &mut Cursor, login: bool) -> Result<RoleStatement> {
@@ -415,7 +395,7 @@ fn specs(c: &mut Cursor) -> Result<Vec<RoleSpec>> {
     Ok(all)
 }
 
-fn spec(c: &mut Cursor) -> Result<RoleSpec> {
+pub(super) fn spec(c: &mut Cursor) -> Result<RoleSpec> {
     let is_quoted = matches!(c.peek(), Some(Token::Word(w)) if w.quote_style.is_some());
     let name = c.name()?;
     Ok(match name.as_str() {

@@ -1,6 +1,7 @@
 //! What a statement is once it is parsed: sqlparser's AST, or one of the statements it does not
 //! know.
 
+use super::roles::RoleSpec;
 use sqlparser::ast;
 use std::borrow::Cow;
 
@@ -36,6 +37,7 @@ impl Statement {
             Kind::ResolveTransaction { .. } => Some("transaction_resolved"),
             Kind::AlterDatabase { action: AlterDatabase::Owner(_), .. }
             | Kind::CreateDatabase { owner: Some(_), .. }
+            | Kind::AlterView { action: AlterView::Owner(_), .. }
             | Kind::AlterSequence { action: AlterSequence::Owner(_), .. } => Some("owner_changed"),
             Kind::AlterDatabase { action, .. } if action.is_about_regions() => Some("regions_changed"),
             Kind::Sql(sql) => match &**sql {
@@ -115,6 +117,8 @@ pub enum Kind {
     Role(Box<super::roles::RoleStatement>),
     /// `ALTER SEQUENCE name …`.
     AlterSequence { name: ast::ObjectName, if_exists: bool, action: AlterSequence },
+    /// `ALTER VIEW name …`.
+    AlterView { name: ast::ObjectName, if_exists: bool, action: AlterView },
     /// `SHOW REGIONS …`.
     ShowRegions(ShowRegions),
     /// `SHOW LOCALITY`: where this node is.
@@ -287,6 +291,13 @@ impl AlterDatabase {
     pub fn is_about_regions(&self) -> bool {
         !matches!(self, AlterDatabase::Rename(_) | AlterDatabase::Owner(_) | AlterDatabase::Set { .. })
     }
+}
+
+/// See [`Kind::AlterView`].
+#[derive(Clone, Debug)]
+pub enum AlterView {
+    Rename(String),
+    Owner(RoleSpec),
 }
 
 /// See [`Kind::AlterSequence`].

@@ -86,9 +86,9 @@ const LEFT_OUT: [&str; 13] =
 /// Statements that begin so only count.
 const COUNTING: [&str; 3] = ["self.metrics.", "self.shared.metrics.", "self.count("];
 
-/// Whether a condition asks for a planted bug.
+/// Whether a condition asks whether the laboratory has broken a rule.
 fn asks_for_bug(text: &str) -> bool {
-    ["PlantedBug::", "PlantedBugs::", "bugs.has("].iter().any(|sign| text.contains(sign))
+    ["PlantedBug::", "rules."].iter().any(|sign| text.contains(sign))
 }
 
 struct Edit {

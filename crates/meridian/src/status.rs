@@ -104,7 +104,7 @@ fn as_role(dir: &Path, role: &str, runtime: &Arc<dyn Runtime>) -> meridian_pki::
         cluster,
         clock: Arc::new(move || Moment::from_micros(clock.physical_micros())),
         revoked: Arc::new(|_: NodeId| false),
-        bugs: Default::default(),
+        rules: Default::default(),
     };
     Ok(Protection::Operator(Arc::new(operator_config(context, bundle, &pair)?)))
 }

@@ -15,8 +15,8 @@
 //! Only shares in use are held. What is not held is read from the store, once nothing in flight
 //! writes it; so forgetting one is always right.
 
-use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::reserved::Reserved;
+use crate::rules::Rules;
 use crate::versions::Versions;
 use bytes::Bytes;
 use meridian_base::escrow::{self, Demand, Free, Late, Offer, Share};
@@ -30,7 +30,7 @@ use std::ops::Bound::{Excluded, Unbounded};
 /// See the module's essay.
 #[derive(Clone, Debug)]
 pub(crate) struct Shares {
-    bugs: PlantedBugs,
+    rules: Rules,
     held: BTreeMap<Key, Held>,
     /// What transactions that are in flight or prepared add.
     pending: BTreeMap<TxnId, Vec<(Key, Late)>>,
@@ -183,9 +183,9 @@ impl Held {
 
 impl Shares {
     /// With what the log has prepared (E6: a new primary takes pending effects from there).
-    pub fn new<'a>(prepared: impl Iterator<Item = &'a Prepared>, bugs: PlantedBugs) -> Shares {
+    pub fn new<'a>(prepared: impl Iterator<Item = &'a Prepared>, rules: Rules) -> Shares {
         let mut shares = Shares {
-            bugs,
+            rules,
             held: BTreeMap::new(),
             pending: BTreeMap::new(),
             taken: BTreeMap::new(),
@@ -197,7 +197,7 @@ impl Shares {
             folded_last: Key::MIN,
             fold_from: FOLD_FROM,
         };
-        if bugs.has(PlantedBug::EscrowIgnoresPrepared) {
+        if !rules.counts_prepared_deltas() {
             return shares;
         }
         for prepared in prepared {
@@ -242,7 +242,7 @@ impl Shares {
             let mut values = versions.newest_values(&above);
             let is_round = values.last().is_some_and(|(key, _)| *key == escrow::round_key(share));
             let round = if is_round { values.pop().and_then(|(_, value)| majority::Round::decode(&value)) } else { None };
-            let round = round.filter(|_| !self.bugs.has(PlantedBug::EscrowForgetsOffer));
+            let round = round.filter(|_| self.rules.inherits_offers());
             let late = values.into_iter().filter_map(|(key, value)| Late::of(&key, &value));
             let late: BTreeMap<TxnId, Late> = late.map(|(_, id, one)| (id, one)).collect();
             if late.len() >= self.fold_from {
@@ -279,8 +279,8 @@ impl Shares {
             Change::Add(delta) => free.cover(*delta),
             // E15, E16.
             Change::Shift(late) => {
-                let is_of_now = late.incarnation == held.newest.incarnation || self.bugs.has(PlantedBug::EscrowGrantOfAnother);
-                is_of_now && (free.allow(late) || self.bugs.has(PlantedBug::EscrowTrustsOffer))
+                let is_of_now = late.incarnation == held.newest.incarnation || !self.rules.compares_incarnations();
+                is_of_now && (free.allow(late) || !self.rules.checks_givers())
             }
             Change::Delete | Change::Put(_) => true,
         }
@@ -343,19 +343,19 @@ impl Shares {
     pub fn free(&self, share: &Key) -> Option<Free> {
         let held = self.held.get(share)?;
         let free = self.not_taken(share, held);
-        let offered = if self.bugs.has(PlantedBug::EscrowOfferNotHeld) { Free::default() } else { held.offered };
+        let offered = if self.rules.holds_offers() { held.offered } else { Free::default() };
         Some(Free { down: free.down - offered.down, up: free.up - offered.up })
     }
 
     /// The same, with what an offer holds.
     fn not_taken(&self, share: &Key, held: &Held) -> Free {
         let Free { mut down, mut up } = held.free();
-        if let Some(taken) = self.taken.get(share).filter(|_| !self.bugs.has(PlantedBug::EscrowIgnoresInFlight)) {
+        if let Some(taken) = self.taken.get(share).filter(|_| self.rules.counts_deltas_in_flight()) {
             (down, up) = (down - taken.down, up - taken.up);
         }
         let reserved = self.reserved.sum(share);
         (down, up) = (down - reserved.down, up - reserved.up);
-        if self.bugs.has(PlantedBug::EscrowCreditEarly) {
+        if !self.rules.credits_when_applied() {
             let pending = self.pending.values().flatten().filter(|(key, _)| key == share);
             (down, up) = pending.fold((down, up), |(down, up), (_, late)| {
                 let (d, u) = late.takes();
@@ -414,7 +414,7 @@ impl Shares {
             return None;
         }
         let late = Late::delta(held.newest.incarnation, delta);
-        let before = if self.bugs.has(PlantedBug::EscrowFromApplied) { held.applied } else { held.newest };
+        let before = if self.rules.shares_count_in_flight() { held.newest } else { held.applied };
         held.newest = before.plus(&late);
         let value = Some(held.newest.encode());
         self.take(id, mutation.key.clone(), late);
@@ -573,9 +573,9 @@ impl Shares {
     pub fn foldable(&self, share: &Key, watermark: Timestamp) -> Vec<TxnId> {
         let Some(held) = self.held.get(share) else { return Vec::new() };
         let touches = |(id, on): (&TxnId, &Vec<(Key, Late)>)| on.iter().any(|(key, _)| key == share).then_some(*id);
-        let undecided = match self.bugs.has(PlantedBug::EscrowFoldUndecided) {
-            true => None,
-            false => self.pending.iter().find_map(touches),
+        let undecided = match self.rules.folds_decided_only() {
+            false => None,
+            true => self.pending.iter().find_map(touches),
         };
         let is_over = |id: &TxnId| id.hlc <= watermark && undecided.is_none_or(|first| *id < first);
         // What a fold in flight has is at or below the newest floor.

@@ -26,27 +26,27 @@
 //! * [`Leader`]: what the leader of a ballot does.
 //! * [`Rows`]: which rows have a leader or an offer out, and when something is to be done for them.
 //! * [`Round`]: what a site stores, the value of the key `P 02`.
-//! * [`PlantedBug`]: rules left out, for the tests to find.
+//! * [`PlantedBug`]: broken rules, for the tests to find.
 //!
 //! # How it is tested
 //!
 //! `tests/all`: the state table cell by cell (`states`); random histories of three and five sites
 //! with lost, repeated and late messages, crashes, deltas and numbers that are set (`histories`);
-//! the same with each bug planted (`bugs`).
+//! the same with each rule broken (`bugs`).
 
-mod bugs;
 mod codec;
 mod leader;
 mod message;
 mod round;
 mod rows;
+mod rules;
 mod site;
 mod value;
 
-pub use bugs::{PlantedBug, PlantedBugs};
 pub use leader::{Beginning, End, Leader};
 pub use message::{Kind, Message};
 pub use round::Round;
 pub use rows::{Due, PAUSE_MAX, Rows};
+pub use rules::{PlantedBug, Rules};
 pub use site::{Granted, Here, Site, Step, Write};
 pub use value::{Accepted, Ballot, Kept, Part, TOKENS_MAX, Value, Want, Wants};

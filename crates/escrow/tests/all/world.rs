@@ -138,7 +138,7 @@ impl World {
         let hi = 2 + random.below(12) as i128;
         let first = TxnId { hlc: Timestamp(1), gateway: NodeId(1) };
         let node = |n| Node {
-            site: Site::new(id_of(n), plan.bugs),
+            site: Site::new(id_of(n), plan.rules),
             id: id_of(n),
             round: None,
             share: None,

@@ -331,7 +331,7 @@ impl Replica {
             self.certified(core, id, Err(Refusal { conflict: Some(conflict), fresh: Vec::new() }));
             return Ok(Step::Ready(Certified::Voted));
         }
-        let versions = StoreVersions::new(&self.store, self.common.bugs);
+        let versions = StoreVersions::new(&self.store, self.common.rules);
         let preparation = engine.prepare(state, &versions, slice, turn, clock, physical);
         if let Some(e) = versions.failure.into_inner() {
             return Err(e);
@@ -418,7 +418,7 @@ impl Replica {
                     return Ok(Step::Slots(slots));
                 }
                 let Term { engine, clock, .. } = term;
-                let versions = StoreVersions::new(&self.store, self.common.bugs);
+                let versions = StoreVersions::new(&self.store, self.common.rules);
                 let round = engine.read_round(state, &versions, entries, at, clock, physical);
                 if let Some(e) = versions.failure.into_inner() {
                     return Err(e);

@@ -20,8 +20,8 @@ use meridian_base::{
     Result, Target, Timestamp, TxnId, limits,
 };
 use meridian_region::{
-    Certified, Ended, Ending, Enqueued, IfBusy, Mode, NotReady, Owner, Place, PlantedBug, Queues, ReadGate, SchemaCheck,
-    ShareLook, Snapshot, Ticket, WaitFor,
+    Certified, Ended, Ending, Enqueued, IfBusy, Mode, NotReady, Owner, Place, Queues, ReadGate, SchemaCheck, ShareLook, Snapshot,
+    Ticket, WaitFor,
 };
 use meridian_sql::env::{RowVisitor, Scan};
 use meridian_store::Version;
@@ -221,11 +221,7 @@ impl Replica {
         // kept.
         let s = settled.max(self.store.gc_threshold());
         let holds = version == view.schema.version.0 && self.clock.now(self.physical()).0 <= bound;
-        (holds
-            && settled != Timestamp::MIN
-            && s >= view.schema_committed_at
-            && !self.common.bugs.has(PlantedBug::SnapshotDoesNotMove))
-        .then_some(s)
+        (holds && settled != Timestamp::MIN && s >= view.schema_committed_at && self.common.rules.snapshots_move()).then_some(s)
     }
 
     /// Where the transaction reads in this group; chosen at its first read.
@@ -252,7 +248,7 @@ impl Replica {
             }
             false => engine.fresh_snapshot(state, view.began, clock, physical),
         };
-        if opened.at < view.schema_committed_at && !self.common.bugs.has(PlantedBug::SnapshotDoesNotMove) {
+        if opened.at < view.schema_committed_at && self.common.rules.snapshots_move() {
             // The gateway plans with a schema step that this clock has not reached yet; the gate
             // waits for it.
             opened = Snapshot { at: view.schema_committed_at, settled: false };
@@ -342,7 +338,7 @@ impl Replica {
         s: Timestamp,
     ) -> Result<Step<Option<Timestamp>>> {
         let physical = self.physical();
-        let versions = StoreVersions::new(&self.store, self.common.bugs);
+        let versions = StoreVersions::new(&self.store, self.common.rules);
         let (state, term) = self.certifying(core)?;
         if let Some(slots) = self.slots(|| SlotSet::of_targets(targets))
             && term.lacks(&slots)
@@ -351,7 +347,7 @@ impl Replica {
         }
         let Term { engine, clock, .. } = term;
         match engine.check_read(state, &view.schema, s) {
-            _ if self.common.bugs.has(PlantedBug::SchemaReadOnce) => {}
+            _ if !self.common.rules.rechecks_schema() => {}
             SchemaCheck::Passed => {}
             SchemaCheck::Wait(ticket) => return self.wait(core, ticket),
             SchemaCheck::Changed(conflict) => return Err(conflict_error(&conflict)),
@@ -520,7 +516,7 @@ impl Replica {
         let offer = self
             .until_ready(WAIT_MAX, |core| {
                 let physical = self.physical();
-                let versions = StoreVersions::new(&self.store, self.common.bugs);
+                let versions = StoreVersions::new(&self.store, self.common.rules);
                 let (_, Term { engine, clock, .. }) = self.leading(core)?;
                 let look = match reserve {
                     Some((id, late)) => engine.reserve_tokens(&versions, (id, share, late), clock, physical),
@@ -665,7 +661,7 @@ impl Replica {
 
     fn try_move(&self, core: &mut Core, view: &View, s: Timestamp) -> Result<Step<bool>> {
         let physical = self.physical();
-        let versions = StoreVersions::new(&self.store, self.common.bugs);
+        let versions = StoreVersions::new(&self.store, self.common.rules);
         let (state, term) = self.certifying(core)?;
         let slots = self.slots(|| SlotSet::of_targets(view.entries.iter().map(|entry| &entry.target)));
         if let Some(slots) = slots
@@ -755,7 +751,7 @@ impl Replica {
         let certified = self
             .until_ready(WAIT_MAX, |core| {
                 let physical = self.physical();
-                let versions = StoreVersions::new(&self.store, self.common.bugs);
+                let versions = StoreVersions::new(&self.store, self.common.rules);
                 let (state, term) = self.certifying(core)?;
                 if term.is_host() && !is_plain(request) {
                     return Err(Error::not_primary(self.id));

@@ -131,7 +131,7 @@ impl Replica {
         tracing::debug!("{}: {from} says of {share:?}: {:?}", self.id, message.kind);
         let stepped = self.until_ready(STEP_PATIENCE, |core| {
             let id = self.own_id();
-            let versions = StoreVersions::new(&self.store, self.common.bugs);
+            let versions = StoreVersions::new(&self.store, self.common.rules);
             let (state, Term { engine, rounds, clock, .. }) = self.leading(core)?;
             if clock.is_shared() {
                 clock.advance_to(message.hlc);
@@ -158,7 +158,7 @@ impl Replica {
         }
         let begun = self.until_ready(STEP_PATIENCE, |core| {
             let id = self.own_id();
-            let versions = StoreVersions::new(&self.store, self.common.bugs);
+            let versions = StoreVersions::new(&self.store, self.common.rules);
             let (state, Term { engine, rounds, clock, .. }) = self.leading(core)?;
             let outlook = rounds.outlook(share, engine.outlook(share));
             let known = incarnation.or_else(|| engine.open_round(&versions, share).map(|round| round.incarnation));
@@ -247,7 +247,7 @@ impl Replica {
     /// Arms the timers of rows that were read and have an offer out.
     fn find_loaded(&self, core: &mut Core) {
         let Core { term: Some(Term { engine, rounds, .. }), .. } = core else { return };
-        let versions = StoreVersions::new(&self.store, self.common.bugs);
+        let versions = StoreVersions::new(&self.store, self.common.rules);
         for share in engine.take_open() {
             if let Some(round) = engine.open_round(&versions, &share) {
                 rounds.rows.stored(&share, Some(&round), true, self.farthest_round_trip(), self.rounds_time());

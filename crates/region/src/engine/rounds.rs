@@ -163,7 +163,7 @@ impl Engine {
     }
 
     fn site(&self) -> Site {
-        Site::new(self.group, majority::PlantedBugs::NONE)
+        Site::new(self.group, majority::Rules::ALL)
     }
 
     fn find_round<V: Versions>(&mut self, versions: &V, share: &Key, outlook: Outlook, now: Timestamp) -> Result<Found, NotNow> {

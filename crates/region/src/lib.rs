@@ -17,6 +17,8 @@
 //!                            Wait(ticket) └───────────── wakes ────────── Engine::applied ◀─────┘
 //! ```
 //!
+//! [`Primary`] is what an engine does for a transaction: read the essay of [`primary`] next.
+//!
 //! # The rules, and where each is kept
 //!
 //! | rule (design: transactions, replication) | kept by |
@@ -54,6 +56,8 @@ pub mod decided;
 pub mod engine;
 mod held_ranges;
 mod index_key;
+mod moment;
+pub mod primary;
 pub mod queue;
 pub mod recent;
 mod reservations;
@@ -69,6 +73,8 @@ pub use engine::{
     Certified, Deciding, Engine, NotReady, Outlook, Preparation, ReadGate, Refused, Round, SchemaCheck, ShareLook, SiteStep,
     Snapshot, Turn,
 };
+pub use moment::Moment;
+pub use primary::{First, Primary};
 pub use queue::{Ended, Ending, Enqueued, IfBusy, Mode, Owner, Place, Queues};
 pub use rules::{PlantedBug, Rules};
 pub use schema_lease::{Action, Delays, Granted, SchemaLeases};

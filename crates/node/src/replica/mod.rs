@@ -17,6 +17,7 @@
 //!    and all else that is in it ([`Term`]). Whoever waits is told so, and asks the new primary
 //!    with the same transaction id.
 
+mod asking;
 pub(crate) mod ballots;
 pub(crate) mod closed;
 pub(crate) mod common;
@@ -527,7 +528,7 @@ impl Replica {
         let Core { state, term: Some(term), .. } = core else { return };
         let mut woken = Vec::new();
         self.raise_acked(term, newest_of(payload));
-        term.engine.applied(state, payload, &mut woken);
+        term.primary().applied(state, payload, &mut woken);
         let settled = term.engine.settled_through(state);
         self.fast.settled.store(settled.unwrap_or_default().0, Ordering::Release);
         term.wake(woken);

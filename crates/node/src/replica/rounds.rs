@@ -11,6 +11,7 @@
 //! All of it lives in the term, and is dropped with it: what was sent stays true, and what was not
 //! sent is as good as lost. A new primary finds the rows that have an offer out by their open keys.
 
+use crate::replica::asking::Deciders;
 use crate::replica::outbox::Work;
 use crate::replica::primary::Step;
 use crate::replica::term::{Pending, Term};
@@ -131,18 +132,15 @@ impl Replica {
         tracing::debug!("{}: {from} says of {share:?}: {:?}", self.id, message.kind);
         let stepped = self.until_ready(STEP_PATIENCE, |core| {
             let id = self.own_id();
-            let versions = StoreVersions::new(&self.store, self.common.rules);
-            let (state, Term { engine, rounds, clock, .. }) = self.leading(core)?;
-            if clock.is_shared() {
-                clock.advance_to(message.hlc);
-            }
-            let outlook = rounds.outlook(&share, engine.outlook(&share));
-            let physical = self.physical();
-            let step = engine.step_round(state, &versions, id, &share, outlook, (from, &message), clock, physical);
-            match versions.failure.into_inner() {
-                Some(e) => Err(e),
-                None => self.take_step(core, id, &share, step, Then::Send),
-            }
+            self.leading(core)?;
+            let step = self.ask_term(core, |Deciders { engine, rounds, .. }, now| {
+                if now.clock.is_shared() {
+                    now.clock.advance_to(message.hlc);
+                }
+                let outlook = rounds.outlook(&share, engine.outlook(&share));
+                engine.step_round(now, id, &share, outlook, (from, &message))
+            })?;
+            self.take_step(core, id, &share, step, Then::Send)
         });
         match stepped.await {
             Ok(Some(Then::Send(sent))) => self.send_round(&share, sent),
@@ -158,16 +156,13 @@ impl Replica {
         }
         let begun = self.until_ready(STEP_PATIENCE, |core| {
             let id = self.own_id();
-            let versions = StoreVersions::new(&self.store, self.common.rules);
-            let (state, Term { engine, rounds, clock, .. }) = self.leading(core)?;
-            let outlook = rounds.outlook(share, engine.outlook(share));
-            let known = incarnation.or_else(|| engine.open_round(&versions, share).map(|round| round.incarnation));
-            let (above, physical) = (rounds.rows.highest(share), self.physical());
-            let step = engine.begin_round(state, &versions, id, share, outlook, (known, sites, above), clock, physical);
-            match versions.failure.into_inner() {
-                Some(e) => Err(e),
-                None => self.take_step(core, id, share, step, Then::Lead),
-            }
+            self.leading(core)?;
+            let step = self.ask_term(core, |Deciders { engine, rounds, .. }, now| {
+                let outlook = rounds.outlook(share, engine.outlook(share));
+                let known = incarnation.or_else(|| engine.open_round(&now.versions, share).map(|round| round.incarnation));
+                engine.begin_round(now, id, share, outlook, (known, sites, rounds.rows.highest(share)))
+            })?;
+            self.take_step(core, id, share, step, Then::Lead)
         });
         begun.await.map(drop)
     }

@@ -6,12 +6,12 @@
 //! delta comes between. The next step of the row begins when that is applied.
 
 use super::{Engine, NotReady};
+use crate::moment::Moment;
 use crate::shares::stored_round;
-use crate::state::GroupState;
 use crate::versions::Versions;
 use crate::waits::{Ticket, WaitFor};
 use meridian_base::escrow::{self, Free};
-use meridian_base::{Change, Clock, ColumnMask, GroupId, Key, Mutation, Target, Timestamp, TxnId, Write};
+use meridian_base::{Change, ColumnMask, GroupId, Key, Mutation, Target, Timestamp, TxnId, Write};
 use meridian_escrow::majority::{self, Here, Leader, Message, Round, Site, Want, Wants};
 use std::collections::BTreeSet;
 
@@ -71,18 +71,15 @@ type Sent = Vec<(GroupId, Message)>;
 impl Engine {
     /// What the site does with a message about a row, named by its share's key. `id`: of the
     /// transaction that this may become, with the primary as its gateway.
-    pub fn step_round<V: Versions>(
+    pub fn step_round(
         &mut self,
-        state: &GroupState,
-        versions: &V,
+        moment: &Moment<'_>,
         id: TxnId,
         share: &Key,
         outlook: Outlook,
         (from, message): (GroupId, &Message),
-        clock: &Clock,
-        physical_micros: u64,
     ) -> SiteStep<Sent> {
-        let now = clock.now(physical_micros);
+        let (versions, now) = (&moment.versions, moment.now());
         // E15; and below the threshold the tombstone may be gone that tells that its incarnation is
         // over.
         if message.hlc > now || message.hlc <= versions.gc_threshold() || self.is_being_set(share) {
@@ -95,32 +92,28 @@ impl Engine {
         let step = self.site().step(stored.as_ref(), &here, from, message);
         match step.write {
             None => SiteStep::Done(step.send),
-            Some(write) => self.write_step(state, id, share, (stored, write), step.send, clock, physical_micros),
+            Some(write) => self.write_step(moment, id, share, (stored, write), step.send),
         }
     }
 
     /// The site begins a ballot: [`Leader::begin`]. `incarnation`: where the site has no share, that
     /// of the row's other shares.
-    pub fn begin_round<V: Versions>(
+    pub fn begin_round(
         &mut self,
-        state: &GroupState,
-        versions: &V,
+        moment: &Moment<'_>,
         id: TxnId,
         share: &Key,
         outlook: Outlook,
         (incarnation, sites, above): (Option<TxnId>, &BTreeSet<GroupId>, u64),
-        clock: &Clock,
-        physical_micros: u64,
     ) -> SiteStep<Box<Leader>> {
-        let now = clock.now(physical_micros);
-        let Found { stored, here } = match self.find_round(versions, share, outlook, now) {
+        let Found { stored, here } = match self.find_round(&moment.versions, share, outlook, moment.now()) {
             Ok(found) => found,
             Err(why) => return why.into(),
         };
         let Some(incarnation) = here.incarnation.or(incarnation) else { return SiteStep::Dropped };
         let begun = Leader::begin(&self.site(), stored.as_ref(), &here, incarnation, sites, above);
         let Some(begun) = begun else { return SiteStep::Dropped };
-        self.write_step(state, id, share, (stored, begun.write), Box::new(begun.leader), clock, physical_micros)
+        self.write_step(moment, id, share, (stored, begun.write), Box::new(begun.leader))
     }
 
     /// What the site expects of a row, without statements that wait here: it keeps what deltas needed
@@ -188,20 +181,19 @@ impl Engine {
 
     fn write_step<T>(
         &mut self,
-        state: &GroupState,
+        moment: &Moment<'_>,
         id: TxnId,
         share: &Key,
         (before, write): (Option<Round>, majority::Write),
         then: T,
-        clock: &Clock,
-        physical_micros: u64,
     ) -> SiteStep<T> {
         let granted = write.granted;
         if granted.is_some_and(|granted| !self.shares.covers_grant(share, &granted.grant)) {
             return SiteStep::Dropped;
         }
         let above = granted.map_or(Timestamp::MIN, |granted| granted.above);
-        let Some(at) = self.draw_own(state, id, share, above, clock, physical_micros) else { return SiteStep::Dropped };
+        let drawn = self.draw_own(moment.state, id, share, above, moment.clock, moment.physical_micros);
+        let Some(at) = drawn else { return SiteStep::Dropped };
         let writes = self.shares.step(share, before.as_ref(), &write);
         self.push(id, at, &writes);
         SiteStep::Append { at, writes, round: write.round, then }

@@ -21,7 +21,7 @@ use meridian_base::{
 };
 use meridian_escrow::majority::{Due, Leader, Message, Round, Rows};
 use meridian_region::{
-    Certified, Deciding, Engine, GroupState, Outlook, PlantedBug, Preparation, Rules, ShareLook, SiteStep, Turn,
+    Certified, Deciding, Engine, GroupState, Moment, Outlook, PlantedBug, Preparation, Rules, ShareLook, SiteStep, Turn,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -374,8 +374,8 @@ impl World {
         self.others.proposed(row, &sent)?;
         self.others.send(row, HERE, sent, &mut self.rng);
         let (id, outlook) = (self.new_id(), self.outlook());
-        let step =
-            self.engine.step_round(&self.state, &self.store, id, &key(row), outlook, (from, message), &self.clock, self.micros);
+        let moment = Moment { state: &self.state, versions: &self.store, clock: &self.clock, physical_micros: self.micros };
+        let step = self.engine.step_round(&moment, id, &key(row), outlook, (from, message));
         match step {
             SiteStep::Append { at, writes, round, then } => return self.step_taken(id, at, row, writes, round, Then::Send(then)),
             SiteStep::Done(sent) => self.others.send(row, HERE, sent, &mut self.rng),
@@ -390,7 +390,8 @@ impl World {
         let (id, outlook, known) = (self.new_id(), self.outlook(), self.others.incarnation(row));
         let above = self.rows.highest(&key(row));
         let ballot = (known, &sites::all(), above);
-        let step = self.engine.begin_round(&self.state, &self.store, id, &key(row), outlook, ballot, &self.clock, self.micros);
+        let moment = Moment { state: &self.state, versions: &self.store, clock: &self.clock, physical_micros: self.micros };
+        let step = self.engine.begin_round(&moment, id, &key(row), outlook, ballot);
         match step {
             SiteStep::Append { at, writes, round, then } => self.step_taken(id, at, row, writes, round, Then::Lead(then)),
             _ => Ok(()),

@@ -15,6 +15,7 @@ pub(crate) mod deadlock;
 mod each;
 mod escrow;
 mod global;
+mod lately;
 mod nearby;
 pub(crate) mod overlay;
 mod part;

@@ -35,7 +35,8 @@ pub enum Task {
     Propose,
     /// L tells everybody what is durable.
     Publish,
-    /// L repairs a descriptor of a host that is gone, or does the next thing that follows from that.
+    /// L repairs a descriptor of a host that is gone, or does the next thing that follows from
+    /// that.
     TakeOver(u8, u16),
 }
 

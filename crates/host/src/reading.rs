@@ -213,7 +213,8 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
         });
     }
 
-    /// Under the host's lock: reads own keys that are at home, up to one that is not, or has to wait.
+    /// Under the host's lock: reads own keys that are at home, up to one that is not, or has to
+    /// wait.
     fn read(&mut self, txn: &mut Txn, from: usize) {
         let s = txn.s.unwrap_or_default();
         for i in from..txn.wanted.len() {

@@ -4,9 +4,9 @@
 //! A body is written once, into a block of whole lines of its own (C1).
 //!
 //! * The writer stores, flushes, and *then* publishes the body's word, with its own bit alone (C2).
-//! * A reader loads the word, and only *then*, if its bit is not set, invalidates (C3). It reads, and
-//!   sets its bit by a comparison with the word that it has read (C4). With its bit set it reads
-//!   what its cache has.
+//! * A reader loads the word, and only *then*, if its bit is not set, invalidates (C3). It reads,
+//!   and sets its bit by a comparison with the word that it has read (C4). With its bit set it
+//!   reads what its cache has.
 //! * A block that was written and is not published is flushed before it is free (C6): its dirty
 //!   line would be written back later, over what the next use of the block holds.
 //!

@@ -279,8 +279,8 @@ impl<M: Memory> Segment<M> {
         self.entry_before(place.host, place.begin, place.end).map(|(entry, _)| entry)
     }
 
-    /// Comes before [`Segment::entry_before`] reads entries between these positions: once for all of
-    /// them, since a device is slow to begin.
+    /// Comes before [`Segment::entry_before`] reads entries between these positions: once for all
+    /// of them, since a device is slow to begin.
     pub(crate) fn forget_entries(&self, host: u8, begin: u64, end: u64) {
         circle(self, host).invalidate(self.memory(), begin, end);
     }

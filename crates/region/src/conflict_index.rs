@@ -36,7 +36,8 @@ use std::collections::HashMap;
 pub struct ConflictIndex {
     young: Generation,
     old: Generation,
-    /// Invariant: at or below `applied_through`, where no other engine writes ([`Self::raise_low_water`]).
+    /// Invariant: at or below `applied_through`, where no other engine writes
+    /// ([`Self::raise_low_water`]).
     low_water: Timestamp,
     /// Versions at or below it are committed, those above it in flight.
     applied_through: Timestamp,

@@ -324,8 +324,8 @@ impl Engine {
 
     /// The same, but [`Certified::Append`] does not put it in flight: for the part on own keys of a
     /// transaction with shared tuples of a pod, whose shared reads are validated after the draw. If
-    /// they hold, [`Engine::push`] comes next, before anything else is asked of this engine. Without
-    /// own writes the timestamp comes as [`Certified::Done`].
+    /// they hold, [`Engine::push`] comes next, before anything else is asked of this engine.
+    /// Without own writes the timestamp comes as [`Certified::Done`].
     pub fn certify_part<V: Versions>(
         &mut self,
         state: &GroupState,
@@ -472,7 +472,8 @@ impl Engine {
         self.shares.is_held(share).then(|| self.shares.free(share)).flatten()
     }
 
-    /// A forecast of what an escrow share will need: its site says so when it is asked for an offer.
+    /// A forecast of what an escrow share will need: its site says so when it is asked for an
+    /// offer.
     pub fn expect(&mut self, share: &Key, wanted: Free) {
         self.shares.expect(share, wanted);
     }

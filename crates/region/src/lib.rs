@@ -38,8 +38,8 @@
 //! | a step of a site in a round of `majority` is one transaction, and the only one of its row | [`Engine::step_round`] |
 //! | hot rows queue instead of aborting each other; advice only | [`queue`] |
 //!
-//! The laboratory breaks each of them with a [`PlantedBug`] ([`rules`]): so the simulator shows that
-//! its checkers would notice.
+//! The laboratory breaks each of them with a [`PlantedBug`] ([`rules`]): so the simulator shows
+//! that its checkers would notice.
 //!
 //! # How it is tested
 //!

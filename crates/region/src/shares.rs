@@ -365,8 +365,8 @@ impl Shares {
         Free { down, up }
     }
 
-    /// What the log is to hold of a transaction whose changes have passed [`Shares::covers`] and that
-    /// gets its timestamp now. `is_alone`: it is one of this group only.
+    /// What the log is to hold of a transaction whose changes have passed [`Shares::covers`] and
+    /// that gets its timestamp now. `is_alone`: it is one of this group only.
     pub fn resolve(&mut self, id: TxnId, mutations: &[Mutation], is_alone: bool) -> Vec<Write> {
         let mut writes = Vec::with_capacity(mutations.len());
         for mutation in mutations {
@@ -379,7 +379,8 @@ impl Shares {
                 }
                 Change::Shift(late) => {
                     if !self.held.contains_key(&mutation.key) {
-                        // Without one no reader would know which late keys count (counterexample 99).
+                        // Without one no reader would know which late keys count (counterexample
+                        // 99).
                         let value = Some(Share::empty(late.incarnation).encode());
                         writes.push(Write { key: mutation.key.clone(), value, columns: ColumnMask::ALL });
                     }
@@ -393,8 +394,8 @@ impl Shares {
                     // Late keys of a number that is over count nowhere.
                     writes.extend(held.iter().flat_map(|held| held.late.keys()).map(|id| gone(&mutation.key, *id)));
                     // A number that is set leaves the round: one of another number holds nothing. A
-                    // row that is deleted leaves none: what a round keeps for other sites would give
-                    // them shares again, once their tombstones are gone.
+                    // row that is deleted leaves none: what a round keeps for other sites would
+                    // give them shares again, once their tombstones are gone.
                     let of_held = held.and_then(|held| held.round).map(|round| round.offer.is_some());
                     let round = of_held.or(self.alone.remove(&mutation.key));
                     if let Some(is_open) = round.filter(|_| mutation.change == Change::Delete) {
@@ -515,8 +516,8 @@ impl Shares {
         std::mem::take(&mut self.open)
     }
 
-    /// Whether a step's grant is covered, by what its own offer holds and by what is free. It always
-    /// is, unless a message was damaged.
+    /// Whether a step's grant is covered, by what its own offer holds and by what is free. It
+    /// always is, unless a message was damaged.
     pub fn covers_grant(&self, share: &Key, grant: &Late) -> bool {
         match self.held.get(share) {
             Some(held) => held.newest.incarnation == grant.incarnation && self.not_taken(share, held).allow(grant),
@@ -524,10 +525,10 @@ impl Shares {
         }
     }
 
-    /// What the log is to hold of a step, which gets its timestamp now. A grant is in the share's next
-    /// version; the offer that it ends holds what it takes until that is applied. `before`: the round
-    /// that is stored. The open key is there exactly while the stored round has an offer, of whatever
-    /// incarnation.
+    /// What the log is to hold of a step, which gets its timestamp now. A grant is in the share's
+    /// next version; the offer that it ends holds what it takes until that is applied. `before`:
+    /// the round that is stored. The open key is there exactly while the stored round has an offer,
+    /// of whatever incarnation.
     pub fn step(&mut self, share: &Key, before: Option<&majority::Round>, write: &majority::Write) -> Vec<Write> {
         let all = |key: Key, value: Bytes| Write { key, value: Some(value), columns: ColumnMask::ALL };
         let mut writes = vec![all(escrow::round_key(share), write.round.encode())];

@@ -116,8 +116,8 @@ impl GroupState {
         }
     }
 
-    /// A transaction at this timestamp is in the log, and is nothing to this replica: it holds none of
-    /// the keys, and nobody will ask it about the id. Comes before the entry is applied.
+    /// A transaction at this timestamp is in the log, and is nothing to this replica: it holds none
+    /// of the keys, and nobody will ask it about the id. Comes before the entry is applied.
     pub fn passed(&mut self, at: Timestamp) {
         self.newest = self.newest.max(at);
     }

@@ -67,15 +67,16 @@ pub struct Beginning {
 }
 
 impl Leader {
-    /// The site begins a ballot in its current instance: to get tokens, or because an offer has been
-    /// out for too long. An offer that is out stays as it is (E17). `None`: no ballot may begin,
-    /// because no offer may go out, or because the incarnation is over.
+    /// The site begins a ballot in its current instance: to get tokens, or because an offer has
+    /// been out for too long. An offer that is out stays as it is (E17). `None`: no ballot may
+    /// begin, because no offer may go out, or because the incarnation is over.
     ///
     /// The write holds the site's own promise. It is durable before any of the leader's messages
     /// leave, else a leader that is restarted could use the ballot for another value.
     ///
-    /// `incarnation`: that of the site's share, or without one that of the row. `sites`: all sites of
-    /// the row. `above`: the highest number of a ballot that is known ([`Leader::highest`]), or 0.
+    /// `incarnation`: that of the site's share, or without one that of the row. `sites`: all sites
+    /// of the row. `above`: the highest number of a ballot that is known ([`Leader::highest`]), or
+    /// 0.
     pub fn begin(
         site: &Site,
         stored: Option<&Round>,

@@ -1,5 +1,5 @@
-//! The protocol `majority`: Avantan[(n+1)/2] as pure state machines (design: escrow, E14, E15, E17 to
-//! E20; Samya, §4.3.1).
+//! The protocol `majority`: Avantan[(n+1)/2] as pure state machines (design: escrow, E14, E15, E17
+//! to E20; Samya, §4.3.1).
 //!
 //! # The protocol in a page
 //!
@@ -15,9 +15,9 @@
 //! there may be one, since any two majorities share a site.
 //!
 //! A site may miss a decision in which it has a part. Each site that has applied the decision keeps
-//! that part for it (counterexample 36). A site that learns that it has no part in a round takes over
-//! the parts that its informant keeps for others, since it answers for these rounds from then on
-//! (counterexample 80).
+//! that part for it (counterexample 36). A site that learns that it has no part in a round takes
+//! over the parts that its informant keeps for others, since it answers for these rounds from then
+//! on (counterexample 80).
 //!
 //! # What is here
 //!

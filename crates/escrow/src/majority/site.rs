@@ -83,8 +83,8 @@ impl Site {
         self.rules
     }
 
-    /// Tokens that an offer holds back, and that no delta may take (E17). `share`: the incarnation of
-    /// the share, if there is one.
+    /// Tokens that an offer holds back, and that no delta may take (E17). `share`: the incarnation
+    /// of the share, if there is one.
     pub fn held(&self, stored: Option<&Round>, share: Option<TxnId>) -> Free {
         let offer = stored.filter(|round| Some(round.incarnation) == share).and_then(|round| round.offer);
         offer.filter(|_| self.rules.holds_offers()).unwrap_or_default()
@@ -96,8 +96,8 @@ impl Site {
         stored.is_some_and(|round| round.offer.is_some() && share.is_none_or(|share| share == round.incarnation))
     }
 
-    /// Whether a transaction that begins a new incarnation may be prepared here (E20). One that keeps
-    /// the grants has to ask; SET and DELETE write them anew, and need not.
+    /// Whether a transaction that begins a new incarnation may be prepared here (E20). One that
+    /// keeps the grants has to ask; SET and DELETE write them anew, and need not.
     pub fn may_set(&self, stored: Option<&Round>, share: Option<TxnId>) -> bool {
         !self.is_out(stored, share) || !self.rules.sets_await_offers()
     }
@@ -163,8 +163,8 @@ impl Site {
         Some(OwnPromise { write: Write { round, granted: None }, leads })
     }
 
-    /// An offer goes out, unless one is out or none may. With a value accepted it would be of no use:
-    /// the leader adopts that value or a later one, and it has no part for this site.
+    /// An offer goes out, unless one is out or none may. With a value accepted it would be of no
+    /// use: the leader adopts that value or a later one, and it has no part for this site.
     fn make_offer(&self, round: &mut Round, here: &Here) {
         let is_new = round.offer.is_none() && round.accepted.is_none() && here.may_offer;
         if is_new || (round.offer.is_some() && !self.rules.offers_once()) {
@@ -279,8 +279,8 @@ impl Turn<'_> {
         self.reply(Kind::Behind { part, kept });
     }
 
-    /// The site has missed the rounds from its own up to the sender's. It has part in one of them at
-    /// most: a site makes no offer in a round before the round before it is over there.
+    /// The site has missed the rounds from its own up to the sender's. It has part in one of them
+    /// at most: a site makes no offer in a round before the round before it is over there.
     fn catch_up(&mut self, instance: u64, part: Option<&Kept>, kept: &BTreeMap<GroupId, Kept>) {
         // A site has no part in a round beyond its own.
         let is_possible = part.is_none_or(|part| part.instance <= self.round.instance);
@@ -293,8 +293,8 @@ impl Turn<'_> {
         if !self.site.rules.adopts() {
             return;
         }
-        // The sender knows of all rounds below its own, so what it keeps for a site is as new as what
-        // is kept here, or newer.
+        // The sender knows of all rounds below its own, so what it keeps for a site is as new as
+        // what is kept here, or newer.
         self.round.kept.extend(kept.iter().filter(|(site, _)| **site != self.site.id));
     }
 }

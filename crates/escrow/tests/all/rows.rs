@@ -1,5 +1,5 @@
-//! The timers of rows: by hand, and over a network that loses most messages for a while. Nothing but
-//! timers begins a ballot there, and in the end no offer is out and no row takes memory.
+//! The timers of rows: by hand, and over a network that loses most messages for a while. Nothing
+//! but timers begins a ballot there, and in the end no offer is out and no row takes memory.
 
 use crate::world::Random;
 use meridian_base::escrow::{Bounds, Free, Share};

@@ -2,8 +2,8 @@
 //! [`Site`]s and [`Leader`]s; around them is as much of a store as they need: a share, a round,
 //! and transactions that set, delete, insert and renew the row over all sites.
 //!
-//! A site's write is atomic. A crash loses what is in memory: the leader, and messages that were not
-//! sent yet. A leader may also live on beside its successor.
+//! A site's write is atomic. A crash loses what is in memory: the leader, and messages that were
+//! not sent yet. A leader may also live on beside its successor.
 
 use crate::histories::Plan;
 use meridian_base::escrow::{Bounds, Free, Share};

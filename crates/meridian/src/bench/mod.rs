@@ -55,11 +55,12 @@ pub enum Command {
     /// A bounded number that five regions change: an escrow column beside counters and divided
     /// bounds (Samya's evaluation).
     Escrow(escrow::Args),
-    /// Hosts that share memory beside hosts that share nothing, and beside hosts that share everything
-    /// (PASHA's evaluation), in simulated time.
+    /// Hosts that share memory beside hosts that share nothing, and beside hosts that share
+    /// everything (PASHA's evaluation), in simulated time.
     #[cfg(feature = "lab")]
     Pod(pod::Args),
-    /// What security costs: TLS, logins, privileges, TLS between nodes, and clients that say nothing.
+    /// What security costs: TLS, logins, privileges, TLS between nodes, and clients that say
+    /// nothing.
     Tls(tls::Args),
 }
 

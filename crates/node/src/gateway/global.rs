@@ -2,9 +2,9 @@
 //! at present time, and certified by whoever takes part in a transaction, without a message to
 //! another region.
 //!
-//! A GLOBAL group's clock runs ahead of its node's by the *lead* (`promises.rs`), so its
-//! closed timestamps lie in the future of every reader, and its writes commit in the future too. The
-//! group itself does nothing else differently; reservations end when a write is in the log.
+//! A GLOBAL group's clock runs ahead of its node's by the *lead* (`promises.rs`), so its closed
+//! timestamps lie in the future of every reader, and its writes commit in the future too. The group
+//! itself does nothing else differently; reservations end when a write is in the log.
 //!
 //! # A read
 //!

@@ -522,8 +522,8 @@ impl Replica {
         Ok(())
     }
 
-    /// Tells everybody who waited for this payload, and sends the next batch. `decided`: what became
-    /// visible by outcomes in it.
+    /// Tells everybody who waited for this payload, and sends the next batch. `decided`: what
+    /// became visible by outcomes in it.
     fn release(&self, core: &mut Core, position: LogPosition, payload: &Payload, decided: &[Committed]) {
         let Core { state, term: Some(term), .. } = core else { return };
         let mut woken = Vec::new();

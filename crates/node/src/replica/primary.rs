@@ -530,8 +530,8 @@ impl Replica {
         self.clock.now(self.physical())
     }
 
-    /// What deltas needed of each share that is in use, since this was last asked for; nothing where
-    /// this is not the primary.
+    /// What deltas needed of each share that is in use, since this was last asked for; nothing
+    /// where this is not the primary.
     pub fn take_demands(&self) -> Vec<(Key, Demand)> {
         let mut core = self.core.lock();
         core.term.as_mut().map_or_else(Vec::new, |term| term.engine.take_demands())
@@ -728,8 +728,8 @@ impl Replica {
         let slots = self.slots(|| SlotSet::of_request(request));
         let certified = self
             .until_ready(WAIT_MAX, |core| {
-                if !is_plain(request) {
-                    self.leading(core)?;
+                if self.certifying(core)?.1.is_host() && !is_plain(request) {
+                    return Err(Error::not_primary(self.id));
                 }
                 if let Some(slots) = self.lacking(core, slots)? {
                     return Ok(Step::Slots(slots));

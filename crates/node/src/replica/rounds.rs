@@ -1,6 +1,6 @@
-//! A primary's part in rounds of `majority` (`docs/design/majority.md`, «What the caller does»): what
-//! comes goes through the site's state machine, what it writes goes into the log, and what it sends
-//! leaves when that is applied.
+//! A primary's part in rounds of `majority` (`docs/design/majority.md`, «What the caller does»):
+//! what comes goes through the site's state machine, what it writes goes into the log, and what it
+//! sends leaves when that is applied.
 //!
 //! ```text
 //!  message ──▶ Rows (leader) ──▶ sent at once
@@ -83,8 +83,8 @@ impl Replica {
     }
 
     /// How long the answer of a site takes at most: the way there and back, and as long again for a
-    /// log that is written in other regions, too. A leader that waits less leaves tokens out that are
-    /// needed, round for round.
+    /// log that is written in other regions, too. A leader that waits less leaves tokens out that
+    /// are needed, round for round.
     fn farthest_round_trip(&self) -> Duration {
         2 * Duration::from_micros(self.common.farthest_micros.load(Ordering::Relaxed)) + LOGS_TAKE
     }
@@ -109,7 +109,8 @@ impl Replica {
         self.send_rounds(sent.into_iter().map(|(to, message)| (to, share.clone(), message)));
     }
 
-    /// Messages of another site, or of this one to itself; all of them are about sites of their rows.
+    /// Messages of another site, or of this one to itself; all of them are about sites of their
+    /// rows.
     pub(crate) async fn hear_rounds(&self, messages: RoundMessages) {
         let from = messages.from;
         let heard = messages.rows.into_iter().map(|(share, message)| self.hear_round(from, share, message));
@@ -167,8 +168,8 @@ impl Replica {
         begun.await.map(drop)
     }
 
-    /// What is to be written goes to the log. `Some`: there is nothing to write, and this follows at
-    /// once.
+    /// What is to be written goes to the log. `Some`: there is nothing to write, and this follows
+    /// at once.
     fn take_step<T>(
         &self,
         core: &mut Core,

@@ -31,7 +31,8 @@ pub enum Caller {
     Node(NodeId),
     /// An operator's command, as this role.
     Role(String),
-    /// An operator's command over a socket of this machine, which only the node's own user may open.
+    /// An operator's command over a socket of this machine, which only the node's own user may
+    /// open.
     Local,
     /// Without TLS: a process that is no member.
     Stranger,

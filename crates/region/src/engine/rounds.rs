@@ -38,8 +38,8 @@ pub enum SiteStep<T> {
     /// The step before it is on its way, or the share is about to be written otherwise: ask again
     /// when the ticket wakes.
     Wait(Ticket),
-    /// As if the message had been lost: somebody prepared is in the way, the message is from too far
-    /// ahead or from too long ago, or no ballot may begin.
+    /// As if the message had been lost: somebody prepared is in the way, the message is from too
+    /// far ahead or from too long ago, or no ballot may begin.
     Dropped,
     /// As in `Certified::NotReady`.
     NotReady(NotReady),
@@ -96,8 +96,8 @@ impl Engine {
         }
     }
 
-    /// The site begins a ballot: [`Leader::begin`]. `incarnation`: where the site has no share, that
-    /// of the row's other shares.
+    /// The site begins a ballot: [`Leader::begin`]. `incarnation`: where the site has no share,
+    /// that of the row's other shares.
     pub fn begin_round(
         &mut self,
         moment: &Moment<'_>,
@@ -116,9 +116,9 @@ impl Engine {
         self.write_step(moment, id, share, (stored, begun.write), Box::new(begun.leader))
     }
 
-    /// What the site expects of a row, without statements that wait here: it keeps what deltas needed
-    /// in the last moment, but no more than half of what it has, and wants what is forecast beyond
-    /// that. It is never about to go.
+    /// What the site expects of a row, without statements that wait here: it keeps what deltas
+    /// needed in the last moment, but no more than half of what it has, and wants what is forecast
+    /// beyond that. It is never about to go.
     pub fn outlook(&self, share: &Key) -> Outlook {
         let ((lately, forecast), free) = (self.shares.outlook(share), self.free(share).unwrap_or_default());
         let keep = Free { down: lately.down.clamp(0, free.down.max(0) / 2), up: lately.up.clamp(0, free.up.max(0) / 2) };
@@ -127,9 +127,9 @@ impl Engine {
         Outlook { keep, wants, is_closing: false }
     }
 
-    /// Whether somebody prepared sets the number, or deletes the row. Until that is decided, the site
-    /// sends nothing about its rounds: elsewhere it may be decided long ago, so that nothing is left
-    /// there that tells that the incarnation is over.
+    /// Whether somebody prepared sets the number, or deletes the row. Until that is decided, the
+    /// site sends nothing about its rounds: elsewhere it may be decided long ago, so that nothing
+    /// is left there that tells that the incarnation is over.
     pub fn is_being_set(&self, share: &Key) -> bool {
         self.held_writer(&Target::Key(share.clone()), ColumnMask::ALL, Timestamp::MAX).is_some()
     }

@@ -4,10 +4,9 @@
 //!
 //! Checked at every moment of the past: the number that a reader adds up there is that of the
 //! changes committed by then, whatever the order in which they came; the grants are those that were
-//! given and moved, of one incarnation, and cover it and what is offered (E1 to E3, E14 to E17); and
-//! no delta that was refused commits later. Tokens that a statement has reserved are there for its
-//! transaction. In the end no offer is out, and rounds have made no token
-//! and lost none.
+//! given and moved, of one incarnation, and cover it and what is offered (E1 to E3, E14 to E17);
+//! and no delta that was refused commits later. Tokens that a statement has reserved are there for
+//! its transaction. In the end no offer is out, and rounds have made no token and lost none.
 
 use crate::rng::Rng;
 use crate::sites::{self, HERE, Others};
@@ -721,8 +720,8 @@ impl World {
                 let any = sets.max();
                 let by = [-2, -1, 1, 2][self.rng.below(4) as usize];
                 let (down, up) = if self.rng.one_in(2) { (by, 0) } else { (0, by) };
-                // Whoever gives tokens has a share of the row; the others may have had one of an older
-                // row.
+                // Whoever gives tokens has a share of the row; the others may have had one of an
+                // older row.
                 let incarnation = newest.and(if self.rng.one_in(4) { any } else { newest });
                 if let Some(incarnation) = incarnation {
                     let contribution = if self.rng.one_in(3) { [-1, 1][self.rng.below(2) as usize] } else { 0 };

@@ -171,8 +171,8 @@ impl Txn {
         }
     }
 
-    /// The id under which it commits: the one for which tokens are held, if any are. Held for longer
-    /// than that are none.
+    /// The id under which it commits: the one for which tokens are held, if any are. Held for
+    /// longer than that are none.
     pub(super) fn commit_id(&mut self) -> TxnId {
         let mut has_reserved = false;
         for part in &mut self.parts {

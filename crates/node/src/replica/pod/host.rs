@@ -1,5 +1,5 @@
-//! What a host does that does not lead: it pushes what it certifies into its ring, and serves for as
-//! long as L has echoed.
+//! What a host does that does not lead: it pushes what it certifies into its ring, and serves for
+//! as long as L has echoed.
 
 use crate::replica::pod::member::Member;
 use bytes::Bytes;

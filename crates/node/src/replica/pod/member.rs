@@ -17,8 +17,8 @@
 //! other host asked, and for at most [`LOCKED_MAX`], or [`LOCKED_BRIEFLY_MAX`]. Locks are advice,
 //! so nothing depends on it but how many transactions fail.
 //!
-//! A step that needs several slots keeps the first ones, in the order of their numbers, until it has
-//! all: whoever waits waits for a slot above all that it keeps, so nobody waits in a circle.
+//! A step that needs several slots keeps the first ones, in the order of their numbers, until it
+//! has all: whoever waits waits for a slot above all that it keeps, so nobody waits in a circle.
 
 use crate::replica::pod::slots::{SlotSet, of_key};
 use meridian_base::Timestamp;

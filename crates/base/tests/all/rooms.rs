@@ -8,6 +8,7 @@
 //! * The folders of `sql` use those above them in their table there. (Inside of a folder, files of
 //!   `sql` may know each other.)
 //! * Planted bugs are named in the files that declare the rules, in tests, and in the simulator.
+//! * `node` asks a transaction engine about transactions through `region::Primary`.
 //!
 //! Imports are read from the text: every path that begins with `crate` or `super`, wherever it
 //! stands, outside of comments, strings and what is compiled for tests only.
@@ -463,4 +464,36 @@ fn only_rules_and_tests_name_planted_bugs() {
         file("c.rs", "let rules = Rules::without(bug);"),
     ];
     assert_eq!(planters(&wrong), ["b.rs", "c.rs"]);
+}
+
+/// What `region::Primary` does, as functions of an engine.
+const OF_A_PRIMARY: [&str; 12] = [
+    "fresh_snapshot",
+    "read_only_snapshot",
+    "check_read",
+    "read_gate",
+    "move_forward",
+    "certify",
+    "prepare",
+    "decide",
+    "read_round",
+    "closed_target",
+    "applied",
+    "certify_part",
+];
+
+/// Calls of these functions of an engine, past the interface.
+fn past_the_interface(files: &[(String, String)]) -> Vec<String> {
+    let calls = |text: &str| {
+        let code = without_tests(&code(text));
+        OF_A_PRIMARY.into_iter().filter(|f| code.contains(&format!("engine.{f}("))).map(str::to_string).collect::<Vec<_>>()
+    };
+    files.iter().flat_map(|(path, text)| calls(text).into_iter().map(move |call| format!("{path}: {call}"))).collect()
+}
+
+#[test]
+fn a_node_asks_an_engine_about_transactions_through_its_interface() {
+    assert_eq!(past_the_interface(&sources("node")), Vec::<String>::new());
+    let wrong = ("a.rs".to_string(), "let x = term.engine.certify(request); engine.tick();".to_string());
+    assert_eq!(past_the_interface(&[wrong]), ["a.rs: certify"]);
 }

@@ -23,7 +23,7 @@
 //! | a function that gives `bool`, `Option` or `Vec` | gives `true`, `false`; `None`; nothing |
 //!
 //! Tests, macros, constants and `const fn` stay as they are. So does what has no part in a rule:
-//! conditions that ask for a planted bug (they are never true outside of the simulator's own
+//! conditions that ask for a broken rule (they are never true outside of the simulator's own
 //! check), statements that count for a person, and functions that only show, log or check
 //! (`LEFT_OUT`). So does what `.ci/mutator/skip` names: a file and, after a tab, a change that
 //! would not compile, or `fn` and the name of a function that only counts.
@@ -86,9 +86,9 @@ const LEFT_OUT: [&str; 13] =
 /// Statements that begin so only count.
 const COUNTING: [&str; 3] = ["self.metrics.", "self.shared.metrics.", "self.count("];
 
-/// Whether a condition asks for a planted bug.
+/// Whether a condition asks whether the laboratory has broken a rule.
 fn asks_for_bug(text: &str) -> bool {
-    ["PlantedBug::", "PlantedBugs::", "bugs.has("].iter().any(|sign| text.contains(sign))
+    ["PlantedBug::", "rules."].iter().any(|sign| text.contains(sign))
 }
 
 struct Edit {

@@ -10,8 +10,8 @@
 //! | `P 01 txn` | [`Late`] | transactions over several groups |
 //! | `P 02` | the site's state in rounds of `majority` (crate `escrow`) | that protocol |
 //!
-//! While an offer is out in such a round, a key of its own says so ([`open_key`]), in another index:
-//! a new primary finds the rows whose rounds it has to end without looking at all rows.
+//! While an offer is out in such a round, a key of its own says so ([`open_key`]), in another
+//! index: a new primary finds the rows whose rounds it has to end without looking at all rows.
 //!
 //! The number at a time is the sum of the contributions of all sites (E1): that of the [`Share`]
 //! and those of the late keys that it does not contain yet ([`Sum`]). What a site may take from the

@@ -9,7 +9,7 @@
 //! * [`record`]: what a group's log contains.
 //! * [`envelope`]: encoded values to which a field or a kind can be added; [`version`]: which of
 //!   them may be written.
-//! * [`bugs`]: how crates declare the bugs that their tests plant.
+//! * [`rules`]: how crates declare the rules that the laboratory breaks one at a time.
 //! * [`error`]: the error type, whose kind says what follows: retry, give up, or stop the node.
 //! * [`invariants`]: whether structures are checked after every event.
 //! * [`limits`]: every bound, with its reason.
@@ -20,7 +20,6 @@
 //! This crate knows nothing about SQL, Raft, or how anything is stored.
 
 pub mod ballot;
-pub mod bugs;
 pub mod envelope;
 pub mod error;
 pub mod escrow;
@@ -29,6 +28,7 @@ pub mod invariants;
 pub mod key;
 pub mod limits;
 pub mod record;
+pub mod rules;
 pub mod runtime;
 pub mod steady;
 pub mod time;

@@ -3,8 +3,8 @@
 //! The wall clock of a machine may be set: an hour ahead by a wrong time server, and back when the
 //! error is noticed. A timestamp taken from a clock that is an hour ahead costs an hour. A primary
 //! may have promised something up to that timestamp (its ceiling, its closed timestamp), and the
-//! next primary has to wait until then, as does the same one after a restart. So a node never takes the wall clock as it is. It
-//! compares it with monotonic time, which nobody can set:
+//! next primary has to wait until then, as does the same one after a restart. So a node never takes
+//! the wall clock as it is. It compares it with monotonic time, which nobody can set:
 //!
 //! * *small differences*, up to `max_offset` between two looks, are followed: time servers do that,
 //!   and the protocols allow for it;

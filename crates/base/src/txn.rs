@@ -98,8 +98,8 @@ pub enum Change {
     /// The key is that of a share ([`crate::escrow`]), which is there: its contribution changes by
     /// this much. Blind: the primary knows what it is (design: escrow, E4, E5).
     Add(i128),
-    /// The key is that of a share of a known incarnation, to which this is added: its grants change,
-    /// and its contribution may. A site that has none gets one.
+    /// The key is that of a share of a known incarnation, to which this is added: its grants
+    /// change, and its contribution may. A site that has none gets one.
     Shift(Late),
 }
 

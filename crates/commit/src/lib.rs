@@ -39,7 +39,7 @@
 //! * [`Participant`]: what a group's primary does, for one term; the table of
 //!   `docs/design/transaction-states.md`.
 //! * [`Coordination`]: what the gateway does, for one transaction.
-//! * [`PlantedBug`]: rules left out, to see the model find it.
+//! * [`Rules`]: the rules, which the model breaks one at a time to see that it finds each.
 //!
 //! Messages and time come in; [`Action`]s come out: messages to send, records to log, and requests
 //! to the transaction engine. What the log says is asked of a [`meridian_base::Ledger`]; what a
@@ -52,10 +52,10 @@
 //! messages, losses, repetitions, crashes and changes of primary of small systems, running these
 //! very functions and the tables and reservations of crate `region` (`model`).
 
-mod bugs;
 mod coordination;
 mod participant;
+mod rules;
 
-pub use bugs::{PlantedBug, PlantedBugs};
 pub use coordination::{Coordination, Verdict};
 pub use participant::{Action, Participant};
+pub use rules::{PlantedBug, Rules};

@@ -16,7 +16,7 @@
 //! 4. When a payload is applied to the state: `Engine::applied`, then [`Participant::applied`].
 //! 5. [`Participant::tick`] when [`Participant::next_tick`] is due.
 
-use crate::bugs::{PlantedBug, PlantedBugs};
+use crate::rules::Rules;
 use meridian_base::limits::{
     EARLY_VOTES_KEPT, EARLY_VOTES_MAX, OUTCOME_ACK_AFTER, PREPARE_WAIT_MAX, VOTE_REQUEST_AFTER, WATERMARK_LAG,
 };
@@ -57,7 +57,7 @@ pub enum Action {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Participant {
     group: GroupId,
-    bugs: PlantedBugs,
+    rules: Rules,
     ballots: BTreeMap<TxnId, Ballot>,
     timers: BTreeSet<(Timestamp, TxnId)>,
     /// Ballots of which only votes are known.
@@ -133,10 +133,10 @@ impl Ballot {
 impl Participant {
     /// The participant of a new term, over what the log says. Nothing is sent yet:
     /// [`Participant::tick`] asks for what is missing.
-    pub fn start(group: GroupId, ledger: &impl Ledger, now: Timestamp, bugs: PlantedBugs) -> Participant {
+    pub fn start(group: GroupId, ledger: &impl Ledger, now: Timestamp, rules: Rules) -> Participant {
         let mut participant = Participant {
             group,
-            bugs,
+            rules,
             ballots: BTreeMap::new(),
             timers: BTreeSet::new(),
             early: 0,
@@ -148,7 +148,7 @@ impl Participant {
                 Standing::Decided { at: Some(_), .. } => Phase::Committed,
                 _ => continue,
             };
-            if !bugs.has(PlantedBug::AnswerFromMemory) {
+            if rules.answers_from_log() {
                 participant.insert(id, Ballot::new(phase, now));
             }
         }
@@ -245,7 +245,7 @@ impl Participant {
         let standing = self.standing(ledger, id);
         let is_new = match standing {
             Standing::Unknown => true,
-            Standing::Forgotten => self.bugs.has(PlantedBug::LatePrepareAsNew),
+            Standing::Forgotten => !self.rules.refuses_late_prepares(),
             _ => false,
         };
         if !is_new {
@@ -257,7 +257,7 @@ impl Participant {
         let mut ballot = self.remove(id).unwrap_or_else(|| Ballot::new(Phase::Early, now));
         // The other participants may have forgotten such an old transaction, or an operator may
         // have ended it there.
-        let is_over = id.hlc.plus(WATERMARK_LAG) <= now && !self.bugs.has(PlantedBug::LatePrepareAsNew);
+        let is_over = id.hlc.plus(WATERMARK_LAG) <= now && self.rules.refuses_late_prepares();
         let has_no = ballot.has_no() || is_over;
         ballot.due = now.plus(prepare.hold.min(PREPARE_WAIT_MAX));
         let participants = prepare.participants.clone();
@@ -299,9 +299,9 @@ impl Participant {
             return self.refuse(id, prepare.participants, Refusal::default(), out);
         }
         ballot.phase = Phase::Certifying(prepare);
-        ballot.due = match self.bugs.has(PlantedBug::WaitWithoutBound) {
-            true => Timestamp::MAX,
-            false => now.plus(PREPARE_WAIT_MAX),
+        ballot.due = match self.rules.bounds_waits() {
+            false => Timestamp::MAX,
+            true => now.plus(PREPARE_WAIT_MAX),
         };
         out.push(Action::Certify(id));
         self.insert(id, ballot);
@@ -319,8 +319,8 @@ impl Participant {
             Err(refusal) => return self.refuse(id, participants, refusal, out),
         };
         let prepared = prepared(prepare, at, writes);
-        let is_unlogged = prepared.writes.is_empty() && self.bugs.has(PlantedBug::UnloggedReadOnlyVote);
-        if self.bugs.has(PlantedBug::VoteBeforeDurable) || is_unlogged {
+        let is_unlogged = prepared.writes.is_empty() && !self.rules.logs_every_vote();
+        if !self.rules.votes_when_durable() || is_unlogged {
             self.tell(id, &participants, &Vote::Yes(at), out);
         }
         let ballot = self.remove(id).expect(BALLOT);
@@ -370,7 +370,7 @@ impl Participant {
     /// «Vote, or refuse.»
     fn vote_request(&mut self, ledger: &impl Ledger, id: TxnId, from: Peer, now: Timestamp, out: &mut Vec<Action>) {
         let standing = self.standing(ledger, id);
-        if self.bugs.has(PlantedBug::AnswerFromMemory) && !self.ballots.contains_key(&id) {
+        if !self.rules.answers_from_log() && !self.ballots.contains_key(&id) {
             return self.send_vote(from, id, Vote::No(Refusal::default()), out);
         }
         if standing != Standing::Unknown {
@@ -465,7 +465,7 @@ impl Participant {
         let ballot = self.remove(id).expect(BALLOT);
         self.insert(id, Ballot { phase: Phase::Deciding, due: Timestamp::MAX, ..ballot });
         out.push(Action::Decide { id, at });
-        if self.bugs.has(PlantedBug::AckBeforeDurable) && at.is_some() {
+        if !self.rules.acks_when_durable() && at.is_some() {
             self.acknowledge(ledger, id, out);
         }
     }
@@ -516,11 +516,7 @@ impl Participant {
         let (Standing::Prepared(vote), Some(ballot)) = (ledger.standing(id), self.remove(id)) else {
             // The record is of this term, whose participant had it logged, and no other vote can be
             // in the log.
-            assert!(
-                self.bugs != PlantedBugs::NONE,
-                "{id} was prepared by nobody, or has voted before: {:?}",
-                ledger.standing(id)
-            );
+            assert!(!self.rules.are_all_kept(), "{id} was prepared by nobody, or has voted before: {:?}", ledger.standing(id));
             return;
         };
         self.insert(id, Ballot { phase: Phase::Prepared, due: now.plus(VOTE_REQUEST_AFTER), ..ballot });
@@ -534,7 +530,7 @@ impl Participant {
             Some(Phase::Refusing { participants, refusal }) => self.tell(id, participants, &Vote::No(refusal.clone()), out),
             // A transaction of this group alone, refused by the engine for want of tokens.
             None => return,
-            other => assert!(self.bugs != PlantedBugs::NONE, "{id} was refused by nobody: {other:?}"),
+            other => assert!(!self.rules.are_all_kept(), "{id} was refused by nobody: {other:?}"),
         }
         self.remove(id);
     }
@@ -542,7 +538,7 @@ impl Participant {
     fn outcome_applied(&mut self, ledger: &impl Ledger, outcome: &Outcome, now: Timestamp, out: &mut Vec<Action>) {
         let id = outcome.id;
         let Some(ballot) = self.remove(id) else {
-            assert!(self.bugs != PlantedBugs::NONE, "{id} has an outcome and was not prepared");
+            assert!(!self.rules.are_all_kept(), "{id} has an outcome and was not prepared");
             return;
         };
         if outcome.at.is_none() {
@@ -556,7 +552,7 @@ impl Participant {
     fn settle_if_acknowledged(&mut self, ledger: &impl Ledger, id: TxnId, out: &mut Vec<Action>) {
         let Some(ballot) = self.ballots.get(&id).filter(|b| b.phase == Phase::Committed) else { return };
         let mut others = ledger.participants(id).iter().filter(|g| **g != self.group);
-        if others.all(|g| ballot.acks.contains(g)) || self.bugs.has(PlantedBug::ForgetBeforeAcks) {
+        if others.all(|g| ballot.acks.contains(g)) || !self.rules.keeps_until_acked() {
             self.acknowledged.insert(id);
             self.set_due(id, Timestamp::MAX);
             self.settle(ledger, out);
@@ -606,7 +602,7 @@ impl Participant {
                 let participants = prepare.participants.clone();
                 self.refuse(id, participants, Refusal::default(), out);
             }
-            Phase::Prepared if self.bugs.has(PlantedBug::DecideByBound) => self.take_outcome(ledger, id, None, out),
+            Phase::Prepared if !self.rules.decides_by_votes() => self.take_outcome(ledger, id, None, out),
             Phase::Prepared => {
                 for to in self.waits_for(ledger, id) {
                     let message = BallotMessage::VoteRequest { id, from: Peer::Group(self.group) };
@@ -676,7 +672,7 @@ impl Participant {
     /// Panics if memory and log contradict each other, or memory itself. Between any two calls of
     /// the functions above none does; the simulator and the model look after every event.
     pub fn invariant(&self, ledger: &impl Ledger) {
-        if self.bugs != PlantedBugs::NONE {
+        if !self.rules.are_all_kept() {
             return;
         }
         for (id, ballot) in &self.ballots {

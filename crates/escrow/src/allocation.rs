@@ -4,8 +4,8 @@
 //! of what is wanted never shrinks) or loses the remainder of a division (counterexample 100). Here
 //! the tokens granted are those offered, always.
 //!
-//! It also lets a large forecast reject a small want of a statement that waits. Here statements come
-//! first, and forecasts share the rest in proportion.
+//! It also lets a large forecast reject a small want of a statement that waits. Here statements
+//! come first, and forecasts share the rest in proportion.
 
 /// What a site brings to a round, of one pool of tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,8 +19,8 @@ pub struct Site {
     pub is_waiting: bool,
 }
 
-/// How many tokens each site gets, in the order of the sites. Their sum is that of the offers. Sites
-/// of equal standing are served in their order.
+/// How many tokens each site gets, in the order of the sites. Their sum is that of the offers.
+/// Sites of equal standing are served in their order.
 pub fn allocate(sites: &[Site]) -> Vec<i128> {
     assert!(sites.iter().all(|s| s.offered >= 0 && s.wanted >= 0), "tokens are counted from 0 on: {sites:?}");
     let all: i128 = sites.iter().map(|s| s.offered).sum();

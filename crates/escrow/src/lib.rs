@@ -6,8 +6,8 @@
 //!   each site learns what it gives and gets. A site stores its part of it; crate `region` sees to
 //!   what a site has, and that it is covered.
 //!
-//! With the other protocol, `any`, the commit of a move is that of a transaction over several groups
-//! (crate `commit`).
+//! With the other protocol, `any`, the commit of a move is that of a transaction over several
+//! groups (crate `commit`).
 //!
 //! This crate knows nothing about SQL, logs, sockets or time.
 

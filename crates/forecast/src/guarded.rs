@@ -299,8 +299,8 @@ impl Guarded {
     }
 }
 
-/// Puts a value at the end, where the first one goes if there are `max`. The ring never grows beyond
-/// its first capacity.
+/// Puts a value at the end, where the first one goes if there are `max`. The ring never grows
+/// beyond its first capacity.
 fn push_bounded<T>(ring: &mut VecDeque<T>, value: T, max: usize) {
     if ring.len() >= max {
         ring.pop_front();

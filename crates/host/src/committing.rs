@@ -24,8 +24,8 @@ use meridian_base::{
 };
 use meridian_pod::memory::Memory;
 use meridian_pod::{
-    Area, Body, BodyWrite, Commit, Damaged, Entry, Insert, Inserted, Logged, NewTuple, NoRoom, Node, PLACES_MAX, PlantedBug,
-    Progress, Refill, SharedRead, SharedWrite, Slot, body_bytes, lines_of, node_bytes,
+    Area, Body, BodyWrite, Commit, Damaged, Entry, Insert, Inserted, Logged, NewTuple, NoRoom, Node, PLACES_MAX, Progress,
+    Refill, SharedRead, SharedWrite, Slot, body_bytes, lines_of, node_bytes,
 };
 use meridian_region::{Certified, NotReady, Ticket};
 use std::collections::BTreeSet;
@@ -155,7 +155,7 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
             };
             let lines = lines_of(body_bytes(value.len()));
             txn.at = match self.allocator.allocate(Area::Bodies, lines) {
-                Some(at) => At::Body(key.clone(), BodyWrite::new(at, value.clone(), self.config.bugs)),
+                Some(at) => At::Body(key.clone(), BodyWrite::new(at, value.clone(), self.config.rules)),
                 None => At::Refill(key.clone(), Refill::new(&self.segment, &self.allocator, Area::Bodies, lines)),
             };
             return;
@@ -178,7 +178,7 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
         let writes = txn.writes.iter().filter_map(shared).collect();
         let foreign = txn.seen.iter().filter(|seen| !self.is_own(&seen.key));
         let reads = foreign.filter_map(|seen| Some(SharedRead { node: seen.node?, until: seen.until, columns: seen.columns }));
-        txn.at = At::Commit(Box::new(Commit::new(self.config.host, descriptors, writes, reads.collect(), self.config.bugs)));
+        txn.at = At::Commit(Box::new(Commit::new(self.config.host, descriptors, writes, reads.collect(), self.config.rules)));
     }
 
     /// Under the host's lock: certifies, and draws.
@@ -200,7 +200,7 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
     }
 
     fn certify_own(&mut self, id: TxnId, txn: &mut Txn) {
-        if self.is_shared(txn) && !self.has_bug(PlantedBug::PlaceNotRechecked) {
+        if self.is_shared(txn) && self.config.rules.rechecks_places() {
             txn.at = At::Bodies;
             return;
         }
@@ -351,7 +351,7 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
 
     /// Under the host's lock, which it keeps if it passes.
     fn certify_shared(&mut self, id: TxnId, txn: &mut Txn, mut commit: Box<Commit>) {
-        let rechecks = !self.has_bug(PlantedBug::PlaceNotRechecked);
+        let rechecks = self.config.rules.rechecks_places();
         let mut writes = Vec::new();
         for write in txn.writes.iter().filter(|write| self.is_own(&write.key)) {
             match self.home.get(&write.key) {

@@ -65,7 +65,7 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
         let mut woken = Vec::new();
         self.engine.applied(&self.state, &payload, &mut woken);
         self.woken.extend(woken);
-        if cfg!(debug_assertions) && self.config.bugs == meridian_pod::PlantedBugs::NONE {
+        if cfg!(debug_assertions) && self.config.rules.are_all_kept() {
             self.engine.invariant_engine(&self.state);
         }
         Ok(())

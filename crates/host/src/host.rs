@@ -9,8 +9,7 @@ use meridian_base::record::SchemaGrant;
 use meridian_base::{Clock, GroupId, Key, NodeId, Timestamp, TxnId};
 use meridian_pod::memory::Memory;
 use meridian_pod::{
-    Allocator, Body, Damaged, Epochs, FeedReader, Hold, Node, PlantedBug, PlantedBugs, RingWriter, SLOTS, Segment, SegmentClock,
-    Slot,
+    Allocator, Body, Damaged, Epochs, FeedReader, Hold, Node, RingWriter, Rules, SLOTS, Segment, SegmentClock, Slot,
 };
 use meridian_region::{self as region, Engine, GroupState, Ticket};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -36,7 +35,8 @@ pub enum Task {
     Propose,
     /// L tells everybody what is durable.
     Publish,
-    /// L repairs a descriptor of a host that is gone, or does the next thing that follows from that.
+    /// L repairs a descriptor of a host that is gone, or does the next thing that follows from
+    /// that.
     TakeOver(u8, u16),
 }
 
@@ -58,7 +58,7 @@ pub struct Config {
     pub inserts_shared: bool,
     /// How far nodes' clocks may be apart.
     pub max_offset: Duration,
-    pub bugs: PlantedBugs,
+    pub rules: Rules,
 }
 
 /// A foreign tuple, as it was found last.
@@ -133,10 +133,10 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
         let joined = segment.join_as(config.host, config.node)?;
         assert!(joined, "L is the first in a new segment");
         let clock = clock_of(&segment, &config);
-        let mut engine = Engine::start(config.node, config.group, &state, region::PlantedBugs::NONE);
+        let mut engine = Engine::start(config.node, config.group, &state, region::Rules::ALL);
         engine.lead_pod(&state, &clock);
         let mut host = Host::with(config, segment, clock, state, rows, engine);
-        let mut leader = Leader::new(&host.segment, host.state.applied(), host.config.bugs);
+        let mut leader = Leader::new(&host.segment, host.state.applied(), host.config.rules);
         for slot in Slot::all() {
             let free = host.segment.holder(slot)?;
             host.segment.change_holder(slot, free, Hold::Owned, host.config.host);
@@ -157,7 +157,7 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
     /// If the segment is damaged.
     pub fn join(config: Config, segment: Segment<M>, state: GroupState, rows: R) -> Result<Self, Damaged> {
         let clock = clock_of(&segment, &config);
-        let engine = Engine::start(config.node, config.group, &state, region::PlantedBugs::NONE).join_pod(&state, &clock);
+        let engine = Engine::start(config.node, config.group, &state, region::Rules::ALL).join_pod(&state, &clock);
         let mut host = Host::with(config, segment, clock, state, rows, engine);
         // Answers to an earlier user of the line are not taken for its own.
         host.next_number = u64::from(host.segment.host(config.host)?.epoch) << 40;
@@ -166,12 +166,12 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
     }
 
     fn with(config: Config, segment: Segment<M>, clock: Clock, state: GroupState, rows: R, engine: Engine) -> Self {
-        let Config { host, bugs, .. } = config;
+        let Config { host, rules, .. } = config;
         Host {
-            ring: RingWriter::new(&segment, host, bugs),
+            ring: RingWriter::new(&segment, host, rules),
             feed: FeedReader::new(&segment, host),
             epochs: Epochs::new(host),
-            allocator: Allocator::new(host, bugs),
+            allocator: Allocator::new(host, rules),
             descriptors: (1..segment.layout().sizes().descriptors as u16).rev().collect(),
             has_move_descriptor: true,
             lock: None,
@@ -273,9 +273,6 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
     }
     pub(crate) fn is_own(&self, key: &Key) -> bool {
         self.owner(key) == self.config.host
-    }
-    pub(crate) fn has_bug(&self, bug: PlantedBug) -> bool {
-        self.config.bugs.has(bug)
     }
     pub(crate) fn number_next(&mut self) -> u64 {
         self.next_number += 1;

@@ -15,7 +15,7 @@ use crate::takeover::TakeOver;
 use meridian_base::record::{Payload, Record, SchemaGrant};
 use meridian_base::{LogPosition, Timestamp};
 use meridian_pod::memory::Memory;
-use meridian_pod::{Damaged, Entry, FeedRecord, FeedWriter, Item, NoRoom, Place, PlantedBugs, Reference, Rings, Segment};
+use meridian_pod::{Damaged, Entry, FeedRecord, FeedWriter, Item, NoRoom, Place, Reference, Rings, Rules, Segment};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Bytes that L takes from a ring at a time, about.
@@ -58,9 +58,9 @@ pub(crate) struct Leader {
 }
 
 impl Leader {
-    pub fn new<M: Memory>(segment: &Segment<M>, applied: LogPosition, bugs: PlantedBugs) -> Leader {
+    pub fn new<M: Memory>(segment: &Segment<M>, applied: LogPosition, rules: Rules) -> Leader {
         Leader {
-            rings: Rings::new(segment, bugs),
+            rings: Rings::new(segment, rules),
             feed: FeedWriter::new(),
             term: segment.purpose().term,
             last: applied.index,

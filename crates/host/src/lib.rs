@@ -21,9 +21,9 @@
 //!
 //! Everything is a step of a [`Task`]: one operation on shared memory, or work on what only this
 //! host looks at. [`Host::tasks`] tells which have one to do. A server runs them back to back. A
-//! simulator runs any host's next one, and lets a host die between two ([`Host::is_gone`]). Clients'
-//! requests and other hosts' messages come in; answers, messages and entries for the log come out
-//! ([`Action`]).
+//! simulator runs any host's next one, and lets a host die between two ([`Host::is_gone`]).
+//! Clients' requests and other hosts' messages come in; answers, messages and entries for the log
+//! come out ([`Action`]).
 //!
 //! *The host's lock* is a value here ([`Host::tasks`] leaves out what has to wait for it): a server
 //! has a mutex. It is held from certification to the store of the ring's tail, and while a tuple

@@ -13,8 +13,8 @@ use bytes::Bytes;
 use meridian_base::{ColumnMask, Key, Timestamp};
 use meridian_pod::memory::Memory;
 use meridian_pod::{
-    Area, Body, BodyWrite, Damaged, Insert, Inserted, MoveOut, Moved, NewTuple, Node, PlantedBug, Refill, body_bytes, height_of,
-    lines_of, node_bytes,
+    Area, Body, BodyWrite, Damaged, Insert, Inserted, MoveOut, Moved, NewTuple, Node, Refill, body_bytes, height_of, lines_of,
+    node_bytes,
 };
 use meridian_region::Ticket;
 
@@ -108,7 +108,7 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
             Job::In(mut job) => self.step_in(number, &mut job)?.then_some(Job::In(job)),
             Job::Out(mut job) => self.step_out(number, &mut job)?.then_some(Job::Out(job)),
             Job::Old { from, ask, key, s, newest } => {
-                let has = self.rows_have(&key, newest) || self.has_bug(PlantedBug::OldVersionUnapplied);
+                let has = self.rows_have(&key, newest) || !self.config.rules.old_versions_are_applied();
                 if !self.is_own(&key) {
                     self.send(from, Message::OldRead { ask, value: None });
                     None
@@ -144,7 +144,7 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
             InAt::Body(value) => {
                 let lines = lines_of(body_bytes(value.len()));
                 match self.allocator.allocate(Area::Bodies, lines) {
-                    Some(at) => InAt::Write(BodyWrite::new(at, value, self.config.bugs)),
+                    Some(at) => InAt::Write(BodyWrite::new(at, value, self.config.rules)),
                     None => InAt::RefillBody(value, Refill::new(&self.segment, &self.allocator, Area::Bodies, lines)),
                 }
             }
@@ -202,7 +202,7 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
             job.nodes.push(Some(*node));
         } else {
             match self.engine.may_be_shared(key) {
-                Err(ticket) if !self.has_bug(PlantedBug::MovesInFlight) => job.ticket = Some(ticket),
+                Err(ticket) if self.config.rules.moves_in_at_rest() => job.ticket = Some(ticket),
                 _ => {
                     self.lock = Some(Task::Job(number));
                     job.epoch = Some(self.epochs.enter(&self.segment));
@@ -273,7 +273,7 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
         let Some(node) = self.home.get(key).copied().filter(|_| self.has_move_descriptor) else { return false };
         self.has_move_descriptor = false;
         let number = self.number_next();
-        let machine = MoveOut::new(self.config.host, 0, node, self.config.bugs);
+        let machine = MoveOut::new(self.config.host, 0, node, self.config.rules);
         self.jobs
             .insert(number, Job::Out(Box::new(Out { key: key.clone(), node, newest: Timestamp::MIN, machine, epoch: None })));
         true
@@ -288,7 +288,7 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
             Moved::More => return Ok(true),
             Moved::Check(newest) => {
                 job.newest = newest;
-                job.machine.go(self.rows_have(&job.key, newest) || self.has_bug(PlantedBug::MovesOutUnapplied));
+                job.machine.go(self.rows_have(&job.key, newest) || !self.config.rules.moves_out_applied());
                 return Ok(true);
             }
             Moved::Stays => self.hand.push_back(job.key.clone()),

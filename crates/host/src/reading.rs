@@ -18,7 +18,7 @@ use crate::txn::{At, Seen, Txn, Wait};
 use bytes::Bytes;
 use meridian_base::{Key, Target, Timestamp, TxnId};
 use meridian_pod::memory::Memory;
-use meridian_pod::{BodyRead, Damaged, Find, Node, PlantedBug, Read, Reading};
+use meridian_pod::{BodyRead, Damaged, Find, Node, Read, Reading};
 use meridian_region::{NotReady, ReadGate};
 use std::collections::BTreeMap;
 
@@ -58,7 +58,7 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
                 Reading::More => txn.at = At::Words(i, node, read),
                 Reading::Wait(claim) => {
                     txn.wait = Some(Wait::Claim(claim));
-                    txn.at = At::Words(i, node, Read::new(node, txn.s.unwrap_or_default(), self.config.bugs));
+                    txn.at = At::Words(i, node, Read::new(node, txn.s.unwrap_or_default(), self.config.rules));
                 }
                 Reading::Gone => self.gone(txn, i),
                 Reading::Newer(newest) if txn.is_read_only => txn.at = At::Old(i, newest),
@@ -69,7 +69,7 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
                     match own {
                         Some(own) => self.has_read(txn, i, Some(node), own.value),
                         None => {
-                            txn.at = At::Bytes(i, node, newest, BodyRead::new(self.config.host, node, body, self.config.bugs))
+                            txn.at = At::Bytes(i, node, newest, BodyRead::new(self.config.host, node, body, self.config.rules))
                         }
                     }
                 }
@@ -203,9 +203,9 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
         if txn.s.is_some() {
             return;
         }
-        let acked = match self.has_bug(PlantedBug::SnapshotIgnoresAcked) {
-            true => Timestamp::MIN,
-            false => self.segment.acked(),
+        let acked = match self.config.rules.snapshots_cover_acked() {
+            false => Timestamp::MIN,
+            true => self.segment.acked(),
         };
         txn.s = Some(match txn.is_read_only {
             true => self.state.newest().max(acked),
@@ -213,7 +213,8 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
         });
     }
 
-    /// Under the host's lock: reads own keys that are at home, up to one that is not, or has to wait.
+    /// Under the host's lock: reads own keys that are at home, up to one that is not, or has to
+    /// wait.
     fn read(&mut self, txn: &mut Txn, from: usize) {
         let s = txn.s.unwrap_or_default();
         for i in from..txn.wanted.len() {
@@ -221,7 +222,7 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
             if txn.values[i].is_some() {
                 continue;
             }
-            let words = |node| At::Words(i, node, Read::new(node, s, self.config.bugs));
+            let words = |node| At::Words(i, node, Read::new(node, s, self.config.rules));
             if !self.is_own(key) {
                 txn.at = txn.places.get(key).map_or(At::Locate(0), |node| words(*node));
                 return;
@@ -279,7 +280,7 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
     fn read_old(&mut self, id: TxnId, txn: &mut Txn, i: usize, newest: Timestamp) {
         let (key, s) = (txn.wanted[i].0.clone(), txn.s.unwrap_or_default());
         if self.is_own(&key) {
-            if self.rows_have(&key, newest) || self.has_bug(PlantedBug::OldVersionUnapplied) {
+            if self.rows_have(&key, newest) || !self.config.rules.old_versions_are_applied() {
                 let value = self.rows.get(&key, s).and_then(|version| version.value);
                 self.has_read(txn, i, None, value);
             } else {

@@ -17,8 +17,7 @@ use bytes::Bytes;
 use meridian_base::Key;
 use meridian_pod::memory::Memory;
 use meridian_pod::{
-    Damaged, Hold, Orphans, Phase, PlantedBug, PlantedBugs, Remove, Repair, Repaired, Segment, Slot, Walk, Walked,
-    clear_valid_bit,
+    Damaged, Hold, Orphans, Phase, Remove, Repair, Repaired, Rules, Segment, Slot, Walk, Walked, clear_valid_bit,
 };
 
 /// Behind every key.
@@ -54,12 +53,12 @@ pub(crate) struct TakeOver {
 }
 
 impl TakeOver {
-    fn new<M: Memory>(segment: &Segment<M>, host: u8, bugs: PlantedBugs) -> TakeOver {
+    fn new<M: Memory>(segment: &Segment<M>, host: u8, rules: Rules) -> TakeOver {
         let descriptors = 0..segment.layout().sizes().descriptors as u16;
         TakeOver {
-            repairs: descriptors.map(|number| Repairing::Steps(Box::new(Repair::new(host, number, bugs)))).collect(),
+            repairs: descriptors.map(|number| Repairing::Steps(Box::new(Repair::new(host, number, rules)))).collect(),
             stage: Stage::Seal,
-            orphans: Orphans::new(host, bugs),
+            orphans: Orphans::new(host, rules),
         }
     }
 
@@ -91,7 +90,7 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
     pub fn is_gone(&mut self, host: u8) -> Result<(), Damaged> {
         let leader = self.leader.as_mut().expect("only L is told");
         leader.rings.fence(&self.segment, host)?;
-        leader.gone.insert(host, TakeOver::new(&self.segment, host, self.config.bugs));
+        leader.gone.insert(host, TakeOver::new(&self.segment, host, self.config.rules));
         self.jobs.retain(|_, job| job.asker() != Some(host) || job.has_lock());
         Ok(())
     }
@@ -148,23 +147,23 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
             Stage::Seal => {
                 if leader.rings.seal(&self.segment, host)? {
                     // It may have applied more than this host, and let tuples go home for that.
-                    let published = match self.config.bugs.has(PlantedBug::TakesOverBehind) {
-                        true => 0,
-                        false => leader.published,
+                    let published = match self.config.rules.takes_over_caught_up() {
+                        false => 0,
+                        true => leader.published,
                     };
                     gone.stage = Stage::Take(leader.last_with(host).max(published));
                 }
             }
             Stage::Take(index) => {
-                let is_applied = self.state.applied().index >= index || self.has_bug(PlantedBug::TakesOverUnapplied);
+                let is_applied = self.state.applied().index >= index || !self.config.rules.takes_over_applied();
                 if gone.is_repaired() && is_applied && self.may_lock(Task::TakeOver(host, REST)) {
                     self.take_slots(host)?;
                     gone.stage = Stage::Release;
                 }
             }
             Stage::Release => {
-                let bugs = self.config.bugs;
-                self.walk(|segment, node| clear_valid_bit(segment, node, host, bugs))?;
+                let rules = self.config.rules;
+                self.walk(|segment, node| clear_valid_bit(segment, node, host, rules))?;
                 let leader = self.leader.as_mut().expect("only L takes over");
                 leader.rings.release(&self.segment, host)?;
                 gone.stage = Stage::Sweep;
@@ -198,7 +197,7 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
 
     /// Under the host's lock: what the dead host owned is L's.
     fn take_slots(&mut self, host: u8) -> Result<(), Damaged> {
-        if !self.has_bug(PlantedBug::GainsNothing) {
+        if self.config.rules.gains_unknown_past() {
             self.engine.gained(&self.state);
         }
         let slots: Vec<bool> = (0..self.owners.len()).map(|slot| self.owners[slot] == host).collect();

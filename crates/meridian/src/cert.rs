@@ -67,9 +67,9 @@ pub enum Command {
     /// Replaces the authority of a cluster that runs, in steps.
     #[command(subcommand)]
     RotateCa(crate::rotate::Command),
-    /// Makes certificates for a node that was started with --insecure so far, while all nodes of its
-    /// cluster are stopped. First at one node, which makes the authority; then at each other one,
-    /// with the first one's directory of certificates.
+    /// Makes certificates for a node that was started with --insecure so far, while all nodes of
+    /// its cluster are stopped. First at one node, which makes the authority; then at each other
+    /// one, with the first one's directory of certificates.
     Upgrade {
         /// The node's data directory.
         #[arg(long, value_name = "DIR")]

@@ -13,6 +13,7 @@ mod live;
 mod log;
 mod rotate;
 mod shell;
+#[cfg(feature = "lab")]
 mod sim;
 mod sql;
 mod start;
@@ -73,6 +74,7 @@ enum Command {
     #[command(subcommand)]
     Bench(bench::Command),
     /// Run whole clusters in the deterministic simulator.
+    #[cfg(feature = "lab")]
     Sim(sim::Args),
     /// Look at a cluster's nodes.
     #[command(subcommand)]
@@ -99,6 +101,7 @@ fn main() -> ExitCode {
     }
     let command: BoxFuture<'static, Result<ExitCode>> = match command {
         // The simulator brings a runtime of its own for each of its machines.
+        #[cfg(feature = "lab")]
         Command::Sim(args) => {
             end_with_the_pipe();
             return sim::run(&args);

@@ -31,10 +31,10 @@ pub struct Args {
     /// The address that clients are told, if it is another one than --sql-listen.
     #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
     sql_advertise: Option<String>,
-    /// Nodes of the cluster, as they --advertise or --listen. A new node joins the cluster of any of
-    /// them, with the token in --join-token-file. Without --join it founds a cluster by itself. With
-    /// --insecure it joins without a token, or founds a cluster with those that it names as soon as
-    /// all of them are up; the same list for all nodes is best.
+    /// Nodes of the cluster, as they --advertise or --listen. A new node joins the cluster of any
+    /// of them, with the token in --join-token-file. Without --join it founds a cluster by itself.
+    /// With --insecure it joins without a token, or founds a cluster with those that it names as
+    /// soon as all of them are up; the same list for all nodes is best.
     #[arg(long, value_delimiter = ',', value_parser = host_and_port)]
     join: Vec<String>,
     /// A file with the token that this new node joins with: the output of `meridian token create`.

@@ -51,8 +51,8 @@ pub enum Command {
 /// Which node is asked, and as whom.
 #[derive(clap::Args)]
 pub struct Asked {
-    /// A node to ask, as it --listen. Default: the node of this machine whose --data-dir is given or
-    /// stands in this directory, else the one at 127.0.0.1:26357.
+    /// A node to ask, as it --listen. Default: the node of this machine whose --data-dir is given
+    /// or stands in this directory, else the one at 127.0.0.1:26357.
     #[arg(long, value_name = "HOST:PORT")]
     node: Option<String>,
     /// The data directory of a node that runs on this machine as this user: it is asked over a
@@ -104,7 +104,7 @@ fn as_role(dir: &Path, role: &str, runtime: &Arc<dyn Runtime>) -> meridian_pki::
         cluster,
         clock: Arc::new(move || Moment::from_micros(clock.physical_micros())),
         revoked: Arc::new(|_: NodeId| false),
-        bugs: Default::default(),
+        rules: Default::default(),
     };
     Ok(Protection::Operator(Arc::new(operator_config(context, bundle, &pair)?)))
 }

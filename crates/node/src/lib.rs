@@ -73,7 +73,7 @@ pub use meridian_raft::LogOptions;
 /// The engine of a group's primary: what the simulator's comparison of protocols drives without a
 /// node around it.
 pub use meridian_region as region;
-pub use meridian_region::{PlantedBug, PlantedBugs};
+pub use meridian_region::{PlantedBug, Rules};
 /// How often the rows of tables that change are counted.
 pub use meridian_sql::session::Attention;
 /// Sessions: what `server` and `sim` run statements with.

@@ -48,7 +48,7 @@ use meridian_base::version::Versions;
 use meridian_base::{Clock, Error, GroupId, NodeId, Result, SchemaVersion, Timestamp, TxnId, limits};
 use meridian_pki::tls::Tls;
 use meridian_raft as raft;
-use meridian_region::PlantedBugs;
+use meridian_region::Rules;
 use meridian_sql::catalog::bootstrap;
 use meridian_sql::session::Attention;
 use meridian_sql::session::{self, SessionFactory};
@@ -102,9 +102,9 @@ pub struct NodeConfig {
     pub protected_for_max: Duration,
     /// A node that has been silent for so long loses its replicas to others.
     pub dead_after: Duration,
-    pub bugs: PlantedBugs,
+    pub rules: Rules,
     /// Rules of the commit over several groups left out; in the simulator.
-    pub ballot_bugs: meridian_commit::PlantedBugs,
+    pub ballot_rules: meridian_commit::Rules,
     /// This node is a host of a pod.
     pub pod: Option<PodConfig>,
 }
@@ -135,8 +135,8 @@ impl NodeConfig {
             gc_interval: GC_INTERVAL_DEFAULT,
             protected_for_max: limits::PROTECTED_FOR_MAX,
             dead_after: DEAD_AFTER_DEFAULT,
-            bugs: PlantedBugs::NONE,
-            ballot_bugs: meridian_commit::PlantedBugs::NONE,
+            rules: Rules::ALL,
+            ballot_rules: meridian_commit::Rules::ALL,
             pod: None,
         }
     }
@@ -197,8 +197,8 @@ impl Node {
             protected: Arc::default(),
             metrics: Arc::default(),
             timing: config.timing,
-            bugs: config.bugs,
-            ballot_bugs: config.ballot_bugs,
+            rules: config.rules,
+            ballot_rules: config.ballot_rules,
             pod: Default::default(),
             pod_config: parking_lot::Mutex::new(config.pod.take()),
         };

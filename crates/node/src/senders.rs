@@ -161,9 +161,9 @@ fn check_node(shared: &Shared, from: NodeId, request: &Request) -> Result<()> {
         Request::Grant { .. } if !votes_in_catalog(shared, from) => {
             Err(refused(format!("{from} is no voter of the catalog and grants nothing")))
         }
-        // Who sends the others is compared with what they say where they are answered: a candidate or a
-        // leader (`membership::departure`), a promise's primary (`replica::closed`), the owner of an
-        // entry of a queue (`answers`).
+        // Who sends the others is compared with what they say where they are answered: a candidate
+        // or a leader (`membership::departure`), a promise's primary (`replica::closed`), the owner
+        // of an entry of a queue (`answers`).
         _ => Ok(()),
     }
 }

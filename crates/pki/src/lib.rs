@@ -24,14 +24,13 @@
 //! compared in constant time.
 //!
 //! The essays of the modules say the rest; `docs/design/security.md` says what it protects against,
-//! and how nodes use it. [`bugs`] leaves single rules out so that tests see them missed.
+//! and how nodes use it. [`rules`] names those that tests break one at a time.
 //!
 //! This crate opens files of one directory ([`directory`]) and draws random bytes from the system
 //! ([`secret::random`]). It opens no socket, reads no clock, starts no thread, and knows nothing of
 //! the catalog, of SQL or of how messages between nodes are framed.
 
 pub mod authority;
-pub mod bugs;
 pub mod certificate;
 pub mod commands;
 mod der;
@@ -43,6 +42,7 @@ pub mod key;
 mod pem;
 pub mod renewal;
 pub mod rotation;
+pub mod rules;
 pub mod scram;
 pub mod seal;
 pub mod secret;
@@ -51,11 +51,11 @@ pub mod tls;
 pub mod verify;
 
 pub use authority::Authority;
-pub use bugs::{PlantedBug, PlantedBugs};
 pub use certificate::{Certificate, Fingerprint};
 pub use directory::Directory;
 pub use error::{Error, Kind, Result};
 pub use identity::{ClusterId, Identity};
 pub use key::{PrivateKey, PublicKey};
+pub use rules::{PlantedBug, Rules};
 pub use time::Moment;
 pub use verify::Bundle;

@@ -24,11 +24,11 @@
 //! to join again.
 
 use crate::authority::Authority;
-use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::certificate::{Certificate, Fingerprint};
 use crate::error::{Error, Kind, Result};
 use crate::identity::{ClusterId, cluster_of};
 use crate::key::public_key_of;
+use crate::rules::Rules;
 use crate::time::Moment;
 use crate::verify::Bundle;
 use meridian_base::NodeId;
@@ -70,13 +70,13 @@ pub enum Hindrance {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rotation {
     phase: Phase,
-    bugs: PlantedBugs,
+    rules: Rules,
 }
 
 impl Rotation {
     /// One that has got there.
-    pub fn at(phase: Phase, bugs: PlantedBugs) -> Rotation {
-        Rotation { phase, bugs }
+    pub fn at(phase: Phase, rules: Rules) -> Rotation {
+        Rotation { phase, rules }
     }
     /// Where it is.
     pub fn phase(&self) -> Phase {
@@ -122,9 +122,9 @@ impl Rotation {
         };
         let hindrance = match self.phase {
             Phase::Settled { .. } => Some(Hindrance::Settled),
-            Phase::Introduced { .. } if self.bugs.has(PlantedBug::SignsEarly) => None,
+            Phase::Introduced { .. } if !self.rules.signs_when_known() => None,
             Phase::Introduced { new, .. } => some(lacking(&|r| r.trusts.contains(&new))),
-            Phase::Signing { .. } if self.bugs.has(PlantedBug::RemovesEarly) => None,
+            Phase::Signing { .. } if !self.rules.removes_when_unused() => None,
             Phase::Signing { new, .. } => {
                 some(lacking(&|r| r.shows == new)).or((outstanding >= now).then_some(Hindrance::Outstanding(outstanding)))
             }
@@ -229,13 +229,10 @@ impl StoredRotation {
         let begins = self.phase == Phase::Introduced { old: from, new: to } && from != to;
         let Some(before) = before else { return begins };
         let is_same = (&self.endorsed, self.signer) == (&before.endorsed, before.signer);
-        let mut next = Rotation::at(before.phase, PlantedBugs::NONE);
+        let mut next = Rotation::at(before.phase, Rules::ALL);
         match before.phase {
             Phase::Settled { authority } => begins && from == authority,
-            _ => {
-                is_same
-                    && (next.cancel() == Ok(self.phase) || Rotation::at(before.phase, PlantedBugs::NONE).force() == self.phase)
-            }
+            _ => is_same && (next.cancel() == Ok(self.phase) || Rotation::at(before.phase, Rules::ALL).force() == self.phase),
         }
     }
 }

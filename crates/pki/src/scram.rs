@@ -7,8 +7,8 @@
 //! made from a secret of the cluster, so that it looks alike at every node and cannot be told from
 //! a real one ([`Verifier::mock`]). No password fits it.
 
-use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::error::{Error, Result};
+use crate::rules::Rules;
 use crate::secret::{self, Secret, hmac, same, sha256};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -59,10 +59,10 @@ impl Verifier {
     }
     /// What is answered for a user that is not there. `secret` is the cluster's and never changes,
     /// as the salts of users do not.
-    pub fn mock(cluster: &Secret, user: &str, bugs: PlantedBugs) -> Verifier {
+    pub fn mock(cluster: &Secret, user: &str, rules: Rules) -> Verifier {
         let part = |what: &[u8]| hmac(cluster.expose(), &[what, user.as_bytes()]);
         let mut salt = part(b"meridian scram salt\0")[..SALT_BYTES].to_vec();
-        if bugs.has(PlantedBug::RandomMockSalt) {
+        if !rules.mock_salts_repeat() {
             salt = secret::random::<SALT_BYTES>().to_vec();
         }
         let (stored_key, server_key) =

@@ -4,11 +4,11 @@
 //! `webpki` does not ask of a trust anchor; a key has to be for signing handshakes; and clocks may
 //! differ.
 
-use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::certificate::{Certificate, Fingerprint};
 use crate::error::{Error, Kind, Result};
 use crate::identity::{ClusterId, Identity};
 use crate::pem;
+use crate::rules::Rules;
 use crate::time::Moment;
 use meridian_base::NodeId;
 use rustls::crypto::WebPkiSupportedAlgorithms;
@@ -197,7 +197,7 @@ pub fn verify(
     usage: Usage,
     now: Moment,
 ) -> std::result::Result<Certificate, PeerRefusal> {
-    verify_with(certificate, intermediates, bundle, usage, now, PlantedBugs::NONE)
+    verify_with(certificate, intermediates, bundle, usage, now, Rules::ALL)
 }
 
 pub(crate) fn verify_with(
@@ -206,7 +206,7 @@ pub(crate) fn verify_with(
     bundle: &Bundle,
     usage: Usage,
     now: Moment,
-    bugs: PlantedBugs,
+    rules: Rules,
 ) -> std::result::Result<Certificate, PeerRefusal> {
     let read = Certificate::parse(certificate).map_err(|_| PeerRefusal::Malformed)?;
     let end_entity = EndEntityCert::try_from(certificate).map_err(|_| PeerRefusal::Malformed)?;
@@ -218,7 +218,7 @@ pub(crate) fn verify_with(
         end_entity.verify_for_usage(algorithms().all, anchors, intermediates, at.unix(), eku, None, None).map(drop)
     };
     let tolerant = |anchors: &[TrustAnchor<'static>]| match path(anchors, now) {
-        Err(webpki::Error::CertExpired { not_after, .. }) if bugs.has(PlantedBug::IgnoresExpiry) => {
+        Err(webpki::Error::CertExpired { not_after, .. }) if !rules.certificates_expire() => {
             path(anchors, Moment(not_after.as_secs()))
         }
         Err(webpki::Error::CertExpired { .. }) => path(anchors, now.minus(CLOCK_TOLERANCE_SECS)),
@@ -263,9 +263,9 @@ fn refusal(e: webpki::Error) -> PeerRefusal {
 }
 
 /// Whose certificate it is, if it is a node's of this cluster.
-pub(crate) fn node_of(certificate: &Certificate, ours: ClusterId, bugs: PlantedBugs) -> std::result::Result<NodeId, PeerRefusal> {
+pub(crate) fn node_of(certificate: &Certificate, ours: ClusterId, rules: Rules) -> std::result::Result<NodeId, PeerRefusal> {
     match Identity::of(certificate) {
-        Some(Identity::Node { cluster, .. }) if cluster != ours && !bugs.has(PlantedBug::IgnoresCluster) => {
+        Some(Identity::Node { cluster, .. }) if cluster != ours && rules.compares_clusters() => {
             Err(PeerRefusal::OtherCluster(cluster))
         }
         Some(Identity::Node { node, .. }) => Ok(node),

@@ -21,9 +21,9 @@
 //! until the lines of its machine's cache cannot come back (C7). Hosts of one machine share a
 //! coherent memory and need none.
 
-use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::error::Damaged;
 use crate::memory::{LINE, Memory};
+use crate::rules::Rules;
 use crate::segment::Segment;
 use crate::tuple::{BODY, BodyWord, Node, PENDING};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -94,7 +94,7 @@ struct Retired {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Allocator {
     host: u8,
-    bugs: PlantedBugs,
+    rules: Rules,
     free: BTreeMap<(Area, u16), Vec<u64>>,
     /// Chunks of this host: the lines of their blocks, and their version.
     owned: BTreeMap<u32, (u16, u16)>,
@@ -105,9 +105,9 @@ pub struct Allocator {
 
 impl Allocator {
     /// Of a host that has just joined: it owns nothing.
-    pub fn new(host: u8, bugs: PlantedBugs) -> Allocator {
+    pub fn new(host: u8, rules: Rules) -> Allocator {
         let (free, owned) = (BTreeMap::new(), BTreeMap::new());
-        Allocator { host, bugs, free, owned, retired: VecDeque::new(), returning: None }
+        Allocator { host, rules, free, owned, retired: VecDeque::new(), returning: None }
     }
 
     /// A block of so many lines ([`lines_of`]), from the host's own list; `None`: run a [`Refill`].
@@ -147,7 +147,7 @@ impl Allocator {
             return self.give_to_owner(segment, block, head);
         }
         let Some(block) = self.retired.front().copied() else { return Ok(false) };
-        if !segment.may_reuse(block.epoch, self.bugs)? {
+        if !segment.may_reuse(block.epoch, self.rules)? {
             return Ok(false);
         }
         self.retired.pop_front();
@@ -285,7 +285,7 @@ impl Refill {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Orphans {
     host: u8,
-    bugs: PlantedBugs,
+    rules: Rules,
     /// Chunks of nodes and bodies that somebody may use.
     used: BTreeSet<u32>,
     /// Nothing of them was in use in this epoch.
@@ -294,8 +294,8 @@ pub struct Orphans {
 
 impl Orphans {
     /// Of this host, which is sealed and repaired.
-    pub fn new(host: u8, bugs: PlantedBugs) -> Orphans {
-        Orphans { host, bugs, used: BTreeSet::new(), unused: BTreeMap::new() }
+    pub fn new(host: u8, rules: Rules) -> Orphans {
+        Orphans { host, rules, used: BTreeSet::new(), unused: BTreeMap::new() }
     }
 
     /// A look at the whole list begins.
@@ -348,10 +348,10 @@ impl Orphans {
     ///
     /// If the table is damaged.
     pub fn free_one<M: Memory>(&mut self, segment: &Segment<M>, caches_are_gone: bool) -> Result<Option<u32>, Damaged> {
-        let caches_are_gone = caches_are_gone || self.bugs.has(PlantedBug::NoQuarantine);
+        let caches_are_gone = caches_are_gone || !self.rules.quarantines();
         for (&chunk, &epoch) in &self.unused {
             let is_safe = caches_are_gone || area_of(segment, chunk) == Area::Nodes;
-            if !is_safe || !segment.may_reuse(epoch, self.bugs)? {
+            if !is_safe || !segment.may_reuse(epoch, self.rules)? {
                 continue;
             }
             let place = segment.layout().chunk_entry(chunk);
@@ -399,7 +399,7 @@ mod tests {
         let segment = heap();
         segment.join(NodeId(1)).unwrap();
         segment.join(NodeId(2)).unwrap();
-        (segment, [0, 1].map(|host| Allocator::new(host, PlantedBugs::NONE)))
+        (segment, [0, 1].map(|host| Allocator::new(host, Rules::ALL)))
     }
 
     proptest! {
@@ -465,7 +465,7 @@ mod tests {
         assert!(refill(&segment, &mut b, Area::Bodies, 2));
         let late = b.allocate(Area::Bodies, 2).unwrap();
         a.retire(&segment, late).unwrap();
-        let mut orphans = Orphans::new(1, PlantedBugs::NONE);
+        let mut orphans = Orphans::new(1, Rules::ALL);
         orphans.begin();
         orphans.end(&segment).unwrap();
         assert_eq!(orphans.free_one(&segment, true).unwrap(), None, "operations may be inside");
@@ -473,7 +473,7 @@ mod tests {
         assert_eq!(orphans.free_one(&segment, false).unwrap(), None, "its cache may write back (C7)");
         assert!(orphans.free_one(&segment, true).unwrap().is_some());
         assert!(refill(&segment, &mut a, Area::Bodies, 2), "host 0 takes the chunk");
-        let mut other = Allocator::new(1, PlantedBugs::NONE);
+        let mut other = Allocator::new(1, Rules::ALL);
         std::mem::swap(&mut other.retired, &mut a.retired);
         while other.reclaim(&segment).unwrap() {}
         let before = a.free_blocks(Area::Bodies);

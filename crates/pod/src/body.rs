@@ -4,9 +4,9 @@
 //! A body is written once, into a block of whole lines of its own (C1).
 //!
 //! * The writer stores, flushes, and *then* publishes the body's word, with its own bit alone (C2).
-//! * A reader loads the word, and only *then*, if its bit is not set, invalidates (C3). It reads, and
-//!   sets its bit by a comparison with the word that it has read (C4). With its bit set it reads
-//!   what its cache has.
+//! * A reader loads the word, and only *then*, if its bit is not set, invalidates (C3). It reads,
+//!   and sets its bit by a comparison with the word that it has read (C4). With its bit set it
+//!   reads what its cache has.
 //! * A block that was written and is not published is flushed before it is free (C6): its dirty
 //!   line would be written back later, over what the next use of the block holds.
 //!
@@ -14,9 +14,9 @@
 //! body = len u32 | crc u32 | bytes
 //! ```
 
-use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::error::Damaged;
 use crate::memory::Memory;
+use crate::rules::Rules;
 use crate::segment::Segment;
 use crate::tuple::{BODY, Body, BodyWord, Node};
 use bytes::Bytes;
@@ -31,7 +31,7 @@ pub fn body_bytes(len: usize) -> u64 {
 /// A body being written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BodyWrite {
-    bugs: PlantedBugs,
+    rules: Rules,
     at: u64,
     bytes: Bytes,
     step: u8,
@@ -39,8 +39,8 @@ pub struct BodyWrite {
 
 impl BodyWrite {
     /// Into this block of the host's own.
-    pub fn new(at: u64, bytes: Bytes, bugs: PlantedBugs) -> BodyWrite {
-        BodyWrite { bugs, at, bytes, step: 0 }
+    pub fn new(at: u64, bytes: Bytes, rules: Rules) -> BodyWrite {
+        BodyWrite { rules, at, bytes, step: 0 }
     }
 
     /// The next step: it stores, then it flushes. `Some`: the body may be published.
@@ -52,7 +52,7 @@ impl BodyWrite {
                 block.extend(crc32c::crc32c(&self.bytes).to_le_bytes());
                 block.extend(&self.bytes);
                 segment.memory().write(self.at, &block);
-                self.bugs.has(PlantedBug::PublishesUnflushed).then_some(Body::At(self.at))
+                (!self.rules.flushes_before_publishing()).then_some(Body::At(self.at))
             }
             _ => {
                 segment.memory().flush(self.at, body_bytes(self.bytes.len()));
@@ -63,7 +63,7 @@ impl BodyWrite {
 
     /// The body will not be published: the block may be given back after this step (C6).
     pub fn abandon<M: Memory>(self, segment: &Segment<M>) -> u64 {
-        if !self.bugs.has(PlantedBug::FreesUnflushed) {
+        if self.rules.flushes_before_freeing() {
             segment.memory().flush(self.at, body_bytes(self.bytes.len()));
         }
         self.at
@@ -80,7 +80,7 @@ enum At {
 /// A body being read, by the word that a [`crate::Read`] has given.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BodyRead {
-    bugs: PlantedBugs,
+    rules: Rules,
     host: u8,
     node: Node,
     word: BodyWord,
@@ -89,10 +89,10 @@ pub struct BodyRead {
 
 impl BodyRead {
     /// At this host.
-    pub fn new(host: u8, node: Node, word: BodyWord, bugs: PlantedBugs) -> BodyRead {
-        let is_cached = word.is_valid_at(host) || bugs.has(PlantedBug::NeverInvalidates);
+    pub fn new(host: u8, node: Node, word: BodyWord, rules: Rules) -> BodyRead {
+        let is_cached = word.is_valid_at(host) || !rules.invalidates();
         let at = if is_cached { At::Read } else { At::Invalidate };
-        BodyRead { bugs, host, node, word, at }
+        BodyRead { rules, host, node, word, at }
     }
 
     /// The next step. The bytes, once the host's bit is set; `None` inside: the version has none.
@@ -129,7 +129,7 @@ impl BodyRead {
                 let read = self.word.word();
                 let mine = BodyWord { valid: self.word.valid | 1 << self.host, ..self.word };
                 let place = self.node.0 + BODY;
-                if self.bugs.has(PlantedBug::MarksBlindly) {
+                if !self.rules.marks_by_exchange() {
                     let now = BodyWord::from_word(segment, memory.load(place))?;
                     memory.store(place, BodyWord { valid: now.valid | 1 << self.host, ..now }.word());
                 } else {
@@ -160,11 +160,11 @@ impl BodyRead {
 /// # Errors
 ///
 /// If the tuple is damaged.
-pub fn clear_valid_bit<M: Memory>(segment: &Segment<M>, node: Node, host: u8, bugs: PlantedBugs) -> Result<(), Damaged> {
+pub fn clear_valid_bit<M: Memory>(segment: &Segment<M>, node: Node, host: u8, rules: Rules) -> Result<(), Damaged> {
     loop {
         let word = node.load(segment, BODY);
         let body = BodyWord::from_word(segment, word)?;
-        if !body.is_valid_at(host) || bugs.has(PlantedBug::DeadBitsStay) {
+        if !body.is_valid_at(host) || !rules.clears_dead_bits() {
             return Ok(());
         }
         let cleared = BodyWord { valid: body.valid & !(1 << host), ..body };

@@ -18,11 +18,11 @@
 //!   descriptor ([`Progress::Busy`]): nobody holds a lock while it waits for one. Blind writers
 //!   wait, too (P11): a tuple has one pending body.
 
-use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::descriptor::{PLACES_MAX, Place};
 use crate::error::Damaged;
 use crate::index::{Walk, Walked};
 use crate::memory::Memory;
+use crate::rules::Rules;
 use crate::segment::Segment;
 use crate::tuple::{
     BODY, Body, BodyWord, COLUMNS, Claim, Kind, LOCK, LOW, Lock, NEWEST, Node, OLDER, OLDER_COLUMNS, PENDING, Versions,
@@ -129,7 +129,7 @@ enum Ending {
 /// A commit under way. See the module's essay.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Commit {
-    bugs: PlantedBugs,
+    rules: Rules,
     descriptors: Vec<u16>,
     claim: Claim,
     writes: Vec<SharedWrite>,
@@ -152,19 +152,13 @@ impl Commit {
     /// # Panics
     ///
     /// If there are too few descriptors.
-    pub fn new(
-        host: u8,
-        descriptors: Vec<u16>,
-        mut writes: Vec<SharedWrite>,
-        reads: Vec<SharedRead>,
-        bugs: PlantedBugs,
-    ) -> Commit {
+    pub fn new(host: u8, descriptors: Vec<u16>, mut writes: Vec<SharedWrite>, reads: Vec<SharedRead>, rules: Rules) -> Commit {
         assert!(!descriptors.is_empty() && writes.len() <= descriptors.len() * PLACES_MAX, "a place for each write");
         writes.sort_by_key(|write| (write.is_new, write.node));
         let claim = Claim { host, descriptor: descriptors[0], incarnation: 0 };
         let at = At::Begin;
         Commit {
-            bugs,
+            rules,
             descriptors,
             claim,
             writes,
@@ -340,7 +334,7 @@ impl Commit {
             At::Certify => return Ok(Progress::Certify),
             At::Publish => {
                 self.first(segment).set_p(segment, self.p);
-                let late = self.bugs.has(PlantedBug::LocksAfterDraw) && self.held < self.writes.len();
+                let late = !self.rules.locks_before_draw() && self.held < self.writes.len();
                 self.at = if late { At::List(0) } else { At::Check(0, Check::new()) };
             }
             At::Check(i, check) => self.check(segment, i, check)?,
@@ -356,7 +350,7 @@ impl Commit {
             At::Finish(i, _) if i == self.writes.len() => self.at = At::End(Ending::Finished),
             At::Finish(i, mut finish) => {
                 let write = self.writes[i];
-                let is_over = finish.step(segment, write.node, write.columns, Some(self.claim.host), self.bugs)?;
+                let is_over = finish.step(segment, write.node, write.columns, Some(self.claim.host), self.rules)?;
                 if is_over {
                     self.replaced.extend(finish.replaced);
                 }
@@ -397,8 +391,8 @@ impl Commit {
         }
         (self.held, self.p, self.is_validated) = (0, Timestamp::MIN, false);
         self.at = match () {
-            () if self.bugs.has(PlantedBug::LocksAfterDraw) => At::Certify,
-            () if self.bugs.has(PlantedBug::ValidatesBeforeDraw) => At::Check(0, Check::new()),
+            () if !self.rules.locks_before_draw() => At::Certify,
+            () if !self.rules.validates_after_draw() => At::Check(0, Check::new()),
             () => At::List(0),
         };
     }
@@ -412,7 +406,7 @@ impl Commit {
         let is_blind = !self.reads.iter().any(|read| read.node == self.writes[i].node);
         self.at = match lock.kind {
             Kind::Free => At::Take(i, lock),
-            Kind::Transaction if is_blind && self.bugs.has(PlantedBug::BlindTakesOver) => {
+            Kind::Transaction if is_blind && !self.rules.blind_writers_wait() => {
                 let is_in_flight = Place::of(segment, lock.claim)?.ring(segment).is_some();
                 if is_in_flight { At::Take(i, lock) } else { At::Release(0, Ending::Busy(lock.claim)) }
             }
@@ -424,7 +418,7 @@ impl Commit {
 
     /// With the planted bug: a new tuple is linked after validation.
     fn links_late(&self, i: usize) -> bool {
-        self.bugs.has(PlantedBug::LinksLate) && self.writes[i].is_new && !self.is_validated
+        !self.rules.links_before_draw() && self.writes[i].is_new && !self.is_validated
     }
 
     /// The points are validated, and the ranges before this one.
@@ -461,7 +455,7 @@ impl Commit {
             }
             return Ok(());
         };
-        self.at = match check.step(segment, &read, self.claim, self.bugs)? {
+        self.at = match check.step(segment, &read, self.claim, self.rules)? {
             None => At::Range(i, walk, Some((read, check))),
             Some(true) => At::Range(i, walk, None),
             Some(false) => At::Release(0, Ending::Conflict(read.node)),
@@ -479,7 +473,7 @@ impl Commit {
             return Ok(());
         }
         let read = self.reads[i];
-        self.at = match check.step(segment, &read, self.claim, self.bugs)? {
+        self.at = match check.step(segment, &read, self.claim, self.rules)? {
             None => At::Check(i, check),
             Some(true) => At::Check(i + 1, Check::new()),
             Some(false) => At::Release(0, Ending::Conflict(read.node)),
@@ -522,7 +516,7 @@ impl Check {
         segment: &Segment<M>,
         read: &SharedRead,
         own: Claim,
-        bugs: PlantedBugs,
+        rules: Rules,
     ) -> Result<Option<bool>, Damaged> {
         let node = read.node;
         match self.word {
@@ -531,7 +525,7 @@ impl Check {
                 self.lock = lock.word();
                 let is_in_the_way = match lock.kind {
                     Kind::Free => false,
-                    Kind::Transaction if bugs.has(PlantedBug::ReadsInFlight) => false,
+                    Kind::Transaction if !rules.awaits_writers() => false,
                     Kind::Transaction | Kind::Moving => lock.claim != own,
                     Kind::Dead => true,
                 };
@@ -587,7 +581,7 @@ impl Finish {
         node: Node,
         columns: ColumnMask,
         by: Option<u8>,
-        bugs: PlantedBugs,
+        rules: Rules,
     ) -> Result<bool, Damaged> {
         let newest = node.load(segment, NEWEST);
         if self.word < 5 && newest >= self.p.0 {
@@ -606,7 +600,7 @@ impl Finish {
                 line => {
                     let pending = Body::from_line(segment, line)?;
                     let word = BodyWord::from_word(segment, node.load(segment, BODY))?;
-                    let keep = bugs.has(PlantedBug::KeepsValidBits);
+                    let keep = !rules.clears_valid_bits();
                     let next = word.next(pending, by.unwrap_or(0), keep);
                     let valid = if by.is_some() { next.valid } else { 0 };
                     self.replaced = Some(word.body);

@@ -8,10 +8,10 @@
 //! All of a host's operations enter and leave here, under its own lock. *Entering is one step*: the
 //! epoch is loaded and counted before another thread of the host can say a later one.
 
-use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::error::Damaged;
 use crate::layout::{header, host};
 use crate::memory::Memory;
+use crate::rules::Rules;
 use crate::segment::Segment;
 use std::collections::BTreeMap;
 
@@ -97,14 +97,15 @@ impl<M: Memory> Segment<M> {
     /// # Errors
     ///
     /// If a host's word is damaged.
-    pub fn may_reuse(&self, epoch: u64, bugs: PlantedBugs) -> Result<bool, Damaged> {
-        Ok(bugs.has(PlantedBug::ReusesAtOnce) || self.epoch_passed()? > epoch)
+    pub fn may_reuse(&self, epoch: u64, rules: Rules) -> Result<bool, Damaged> {
+        Ok(!rules.awaits_epochs() || self.epoch_passed()? > epoch)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rules::PlantedBug;
     use crate::testing::heap;
     use meridian_base::NodeId;
 
@@ -120,10 +121,10 @@ mod tests {
             hosts.iter().for_each(|host| host.announce(&segment));
             segment.advance_epoch().unwrap();
         }
-        assert!(!segment.may_reuse(unlinked, PlantedBugs::NONE).unwrap());
-        assert!(segment.may_reuse(unlinked, PlantedBugs::only(PlantedBug::ReusesAtOnce)).unwrap());
+        assert!(!segment.may_reuse(unlinked, Rules::ALL).unwrap());
+        assert!(segment.may_reuse(unlinked, Rules::without(PlantedBug::ReusesAtOnce)).unwrap());
         hosts[1].leave(inside);
         hosts.iter().for_each(|host| host.announce(&segment));
-        assert!(segment.may_reuse(unlinked, PlantedBugs::NONE).unwrap());
+        assert!(segment.may_reuse(unlinked, Rules::ALL).unwrap());
     }
 }

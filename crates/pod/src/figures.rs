@@ -55,7 +55,7 @@ mod tests {
     use super::*;
     use crate::ring::Entry;
     use crate::testing::heap;
-    use crate::{PlantedBugs, RingWriter};
+    use crate::{RingWriter, Rules};
     use meridian_base::{NodeId, Timestamp};
 
     #[test]
@@ -69,7 +69,7 @@ mod tests {
         }
         let held = segment.holder(Slot(4)).unwrap();
         assert!(segment.want_slot(Slot(4), held, 0));
-        let mut ring = RingWriter::new(&segment, 1, PlantedBugs::NONE);
+        let mut ring = RingWriter::new(&segment, 1, Rules::ALL);
         ring.push(&segment, &Entry::Promise(Timestamp(5))).unwrap();
         let [figures] = segment.figures().unwrap()[..] else { panic!("one host") };
         assert_eq!((figures.host, figures.state.node, figures.slots, figures.asked_for), (1, NodeId(7), 2, 1));

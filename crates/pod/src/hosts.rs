@@ -17,10 +17,10 @@
 //! Each change is one comparison on the host's word, so a host that was fenced meanwhile notices
 //! when it tries to change its own. The epoch grows each time that somebody takes a free line.
 
-use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::error::Damaged;
 use crate::layout::{header, host};
 use crate::memory::Memory;
+use crate::rules::Rules;
 use crate::segment::Segment;
 use meridian_base::NodeId;
 
@@ -101,9 +101,9 @@ impl<M: Memory> Segment<M> {
     /// # Errors
     ///
     /// If the word is none that a host writes.
-    pub fn may_draw(&self, host: u8, bugs: PlantedBugs) -> Result<bool, Damaged> {
+    pub fn may_draw(&self, host: u8, rules: Rules) -> Result<bool, Damaged> {
         let phase = self.host(host)?.phase;
-        Ok(phase == Phase::Live || phase == Phase::Joining && bugs.has(PlantedBug::DrawsBeforeAdmitted))
+        Ok(phase == Phase::Live || phase == Phase::Joining && !rules.draws_when_admitted())
     }
 
     /// Changes a host's phase, if its word still is `from` (one step).

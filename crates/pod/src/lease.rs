@@ -12,9 +12,9 @@
 //! Times are microseconds of each host's own monotonic clock. The caller subtracts from what is
 //! left what clocks may differ in speed.
 
-use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::layout::host;
 use crate::memory::Memory;
+use crate::rules::Rules;
 use crate::segment::Segment;
 use std::collections::VecDeque;
 
@@ -25,7 +25,7 @@ const ASKED_MAX: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HostLease {
     host: u8,
-    bugs: PlantedBugs,
+    rules: Rules,
     nonce: u32,
     /// Nonces that were written, and when; the oldest first.
     asked: VecDeque<(u32, u64)>,
@@ -35,8 +35,8 @@ pub struct HostLease {
 impl HostLease {
     /// None so far. `nonce` is anything that a predecessor with the same number is unlikely to have
     /// used; an echo of that one must not count.
-    pub fn new(host: u8, nonce: u32, bugs: PlantedBugs) -> HostLease {
-        HostLease { host, bugs, nonce, asked: VecDeque::new(), until: 0 }
+    pub fn new(host: u8, nonce: u32, rules: Rules) -> HostLease {
+        HostLease { host, rules, nonce, asked: VecDeque::new(), until: 0 }
     }
 
     /// Asks L for more (one step).
@@ -55,7 +55,7 @@ impl HostLease {
         let (nonce, left) = (echo as u32, echo >> 32);
         if let Some(place) = self.asked.iter().position(|(asked, _)| *asked == nonce) {
             let (_, wrote) = self.asked[place];
-            let from = if self.bugs.has(PlantedBug::LeaseFromEcho) { now } else { wrote };
+            let from = if self.rules.leases_from_asking() { wrote } else { now };
             self.until = self.until.max(from + left);
             self.asked.drain(..place);
         }
@@ -84,12 +84,13 @@ impl<M: Memory> Segment<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rules::PlantedBug;
     use crate::testing::heap;
 
     /// The picture of the module's essay, with L's lease until 150.
-    fn until(bugs: PlantedBugs) -> u64 {
+    fn until(rules: Rules) -> u64 {
         let segment = heap();
-        let mut lease = HostLease::new(1, 70, bugs);
+        let mut lease = HostLease::new(1, 70, rules);
         lease.ask(&segment, 100);
         let nonce = segment.nonce(1);
         segment.echo(1, nonce, 150 - 110);
@@ -98,14 +99,14 @@ mod tests {
 
     #[test]
     fn a_lease_runs_from_when_the_nonce_was_written() {
-        assert_eq!(until(PlantedBugs::NONE), 140);
-        assert!(until(PlantedBugs::only(PlantedBug::LeaseFromEcho)) > 150, "it serves after L's lease");
+        assert_eq!(until(Rules::ALL), 140);
+        assert!(until(Rules::without(PlantedBug::LeaseFromEcho)) > 150, "it serves after L's lease");
     }
 
     #[test]
     fn an_echo_of_another_nonce_counts_nothing() {
         let segment = heap();
-        let mut lease = HostLease::new(0, 5, PlantedBugs::NONE);
+        let mut lease = HostLease::new(0, 5, Rules::ALL);
         segment.echo(0, 5, 1000);
         assert_eq!(lease.look(&segment, 10), 0);
         lease.ask(&segment, 20);

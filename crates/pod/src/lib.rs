@@ -56,7 +56,7 @@
 //! the caller keeps them, under its host's lock. The machines ask at the right moment:
 //! [`Progress::Certify`] (P6), [`Moved::Check`] (P15).
 //!
-//! Each of them can be left out with a [`PlantedBug`].
+//! Tests break each of them with a [`PlantedBug`].
 //!
 //! # How it is tested
 //!
@@ -72,7 +72,6 @@
 
 mod alloc;
 mod body;
-mod bugs;
 mod circle;
 mod clock;
 mod commit;
@@ -92,6 +91,7 @@ mod read;
 mod repair;
 mod ring;
 mod rings;
+mod rules;
 pub mod segment;
 mod slots;
 #[cfg(test)]
@@ -100,7 +100,6 @@ mod tuple;
 
 pub use alloc::{Allocator, Area, Orphans, Refill, lines_of};
 pub use body::{BodyRead, BodyWrite, body_bytes, clear_valid_bit};
-pub use bugs::{PlantedBug, PlantedBugs};
 pub use circle::NoRoom;
 pub use clock::{Draw, SegmentClock};
 pub use commit::{Commit, Progress, SharedRange, SharedRead, SharedWrite};
@@ -119,6 +118,7 @@ pub use read::{Read, Reading};
 pub use repair::{Repair, Repaired};
 pub use ring::{Entry, Logged, Place, RingWriter, body_max, bytes_of_entry};
 pub use rings::Rings;
+pub use rules::{PlantedBug, Rules};
 pub use segment::{Purpose, Segment};
 pub use slots::{Hold, Holder, Slot};
 pub use tuple::{Body, BodyWord, Claim, KEY_MAX, Kind, Lock, NewTuple, Node, height_of, node_bytes};

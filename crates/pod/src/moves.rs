@@ -12,11 +12,11 @@
 //! it with an [`crate::Insert`], under its host's lock, after it has looked that nothing on the key
 //! is in flight (P12) or reserved (P13).
 
-use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::descriptor::Place;
 use crate::error::Damaged;
 use crate::index::Remove;
 use crate::memory::Memory;
+use crate::rules::Rules;
 use crate::segment::Segment;
 use crate::tuple::{BODY, Body, BodyWord, Claim, Kind, LOCK, Lock, NEWEST, Node};
 use meridian_base::Timestamp;
@@ -53,7 +53,7 @@ enum At {
 /// A tuple on its way out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MoveOut {
-    bugs: PlantedBugs,
+    rules: Rules,
     claim: Claim,
     node: Node,
     at: At,
@@ -61,9 +61,9 @@ pub struct MoveOut {
 
 impl MoveOut {
     /// Of this tuple, with a free descriptor of its owner.
-    pub fn new(host: u8, descriptor: u16, node: Node, bugs: PlantedBugs) -> MoveOut {
+    pub fn new(host: u8, descriptor: u16, node: Node, rules: Rules) -> MoveOut {
         let claim = Claim { host, descriptor, incarnation: 0 };
-        MoveOut { bugs, claim, node, at: At::Begin }
+        MoveOut { rules, claim, node, at: At::Begin }
     }
 
     /// Whether it goes: the owner's store has the version that [`Moved::Check`] told (P15).
@@ -94,11 +94,11 @@ impl MoveOut {
                 let lock = self.node.lock(segment)?;
                 self.at = match lock.kind {
                     Kind::Free => At::Take(lock),
-                    _ if self.bugs.has(PlantedBug::MovesOutUnlocked) => At::Newest,
+                    _ if !self.rules.locks_to_move_out() => At::Newest,
                     _ => At::End(None),
                 };
             }
-            At::Take(_) if self.bugs.has(PlantedBug::MovesOutUnlocked) => self.at = At::Newest,
+            At::Take(_) if !self.rules.locks_to_move_out() => self.at = At::Newest,
             At::Take(seen) => {
                 let taken = segment.memory().compare_exchange(self.node.0 + LOCK, seen.word(), locked(Kind::Moving));
                 self.at = if taken.is_ok() { At::Newest } else { At::End(None) };

@@ -14,10 +14,10 @@
 //! The reader loads lock, `newest`, body, then `newest` and lock again ([`crate::tuple`] says why
 //! that is enough). The body's bytes are read by [`crate::BodyRead`] afterwards.
 
-use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::descriptor::Place;
 use crate::error::Damaged;
 use crate::memory::Memory;
+use crate::rules::Rules;
 use crate::segment::Segment;
 use crate::tuple::{BODY, BodyWord, Claim, Kind, LOCK, Lock, NEWEST, Node};
 use meridian_base::Timestamp;
@@ -40,7 +40,7 @@ pub enum Reading {
 /// A read under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Read {
-    bugs: PlantedBugs,
+    rules: Rules,
     node: Node,
     s: Timestamp,
     word: u8,
@@ -51,8 +51,8 @@ pub struct Read {
 
 impl Read {
     /// Of a tuple at snapshot `s`.
-    pub fn new(node: Node, s: Timestamp, bugs: PlantedBugs) -> Read {
-        Read { bugs, node, s, word: 0, lock: 0, newest: 0, body: 0 }
+    pub fn new(node: Node, s: Timestamp, rules: Rules) -> Read {
+        Read { rules, node, s, word: 0, lock: 0, newest: 0, body: 0 }
     }
 
     /// The next step: one load.
@@ -69,7 +69,7 @@ impl Read {
                     Kind::Dead => return Ok(Reading::Gone),
                     Kind::Moving => return Ok(Reading::Wait(lock.claim)),
                     Kind::Free => self.word = 3,
-                    Kind::Transaction if self.bugs.has(PlantedBug::ReadsInFlight) => self.word = 3,
+                    Kind::Transaction if !self.rules.awaits_writers() => self.word = 3,
                     Kind::Transaction => self.word = 1,
                 }
                 return Ok(Reading::More);
@@ -84,7 +84,7 @@ impl Read {
                 if self.node.load(segment, LOCK) != self.lock {
                     return Ok(self.again());
                 }
-                let is_unpublished = self.newest == 0 && !self.bugs.has(PlantedBug::UnpublishedIsFree);
+                let is_unpublished = self.newest == 0 && self.rules.awaits_publication();
                 if is_unpublished || self.newest != 0 && self.newest <= self.s.0 {
                     return Ok(Reading::Wait(claim));
                 }
@@ -96,7 +96,7 @@ impl Read {
                 }
             }
             4 => self.body = self.node.load(segment, BODY),
-            5 if self.bugs.has(PlantedBug::LoadsOnce) => return self.version(segment),
+            5 if !self.rules.loads_again() => return self.version(segment),
             5 => {
                 if self.node.load(segment, NEWEST) != self.newest {
                     return Ok(self.again());
@@ -114,7 +114,7 @@ impl Read {
     }
 
     fn again(&mut self) -> Reading {
-        *self = Read::new(self.node, self.s, self.bugs);
+        *self = Read::new(self.node, self.s, self.rules);
         Reading::More
     }
 

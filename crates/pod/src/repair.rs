@@ -6,12 +6,12 @@
 //!
 //! L may die during the repair as well: then the pod ends, and nothing is left to repair.
 
-use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::commit::Finish;
 use crate::descriptor::{PLACES_MAX, Place};
 use crate::error::Damaged;
 use crate::layout::host;
 use crate::memory::Memory;
+use crate::rules::Rules;
 use crate::segment::Segment;
 use crate::tuple::{Claim, Kind, LOCK, Lock, Node, PENDING};
 use meridian_base::{ColumnMask, Timestamp};
@@ -50,7 +50,7 @@ enum At {
 /// The repair of one descriptor of a dead host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Repair {
-    bugs: PlantedBugs,
+    rules: Rules,
     claim: Claim,
     number: u16,
     index: usize,
@@ -61,9 +61,9 @@ pub struct Repair {
 
 impl Repair {
     /// Of this descriptor of a fenced host.
-    pub fn new(host: u8, descriptor: u16, bugs: PlantedBugs) -> Repair {
+    pub fn new(host: u8, descriptor: u16, rules: Rules) -> Repair {
         let claim = Claim { host, descriptor, incarnation: 0 };
-        Repair { bugs, claim, number: descriptor, index: 0, decided: None, at: At::State }
+        Repair { rules, claim, number: descriptor, index: 0, decided: None, at: At::State }
     }
 
     /// The record that [`Repaired::Wait`] names is durable.
@@ -95,7 +95,7 @@ impl Repair {
             At::Ring => self.at = first.ring(segment).map_or(At::Next, At::Tail),
             At::Tail(position) => {
                 let tail = segment.memory().load(segment.layout().host(self.claim.host) + host::RING_TAIL);
-                let is_decided = position < tail && !self.bugs.has(PlantedBug::RepairUndoesRing);
+                let is_decided = position < tail && self.rules.repair_keeps_ring();
                 self.at = if is_decided { At::P(position) } else { At::Next };
             }
             At::P(position) => {
@@ -132,7 +132,7 @@ impl Repair {
             }
             At::Finish(node, mut finish) => {
                 // Which columns it changed is in its record; here all may have changed.
-                let is_over = finish.step(segment, node, ColumnMask::ALL, None, self.bugs)?;
+                let is_over = finish.step(segment, node, ColumnMask::ALL, None, self.rules)?;
                 self.at = if is_over { At::Unlock(node) } else { At::Finish(node, finish) };
             }
             At::Unlock(node) => {

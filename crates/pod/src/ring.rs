@@ -15,11 +15,11 @@
 //!
 //! A host that dies between the last two leaves a record that nobody will ever look at.
 
-use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::circle::{Circle, FRAME, NoRoom, record_len};
 use crate::error::Damaged;
 use crate::layout::{header, host};
 use crate::memory::Memory;
+use crate::rules::Rules;
 use crate::segment::Segment;
 use crate::slots::Slot;
 use bytes::{Buf, Bytes};
@@ -149,7 +149,7 @@ enum Need {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RingWriter {
     host: u8,
-    bugs: PlantedBugs,
+    rules: Rules,
     /// What the tail's word holds.
     tail: u64,
     /// Where the next record goes.
@@ -164,11 +164,11 @@ pub struct RingWriter {
 impl RingWriter {
     /// Of a host that has just joined. What its predecessor left in the ring stays until every host
     /// has passed it.
-    pub fn new<M: Memory>(segment: &Segment<M>, host: u8, bugs: PlantedBugs) -> RingWriter {
+    pub fn new<M: Memory>(segment: &Segment<M>, host: u8, rules: Rules) -> RingWriter {
         let tail = segment.memory().load(segment.layout().host(host) + host::RING_TAIL);
         let passed = Need::Passed(segment.memory().load(header::FEED_TAIL));
         let free = tail.saturating_sub(segment.layout().sizes().ring);
-        RingWriter { host, bugs, tail, next: tail, free, needs: VecDeque::from([(tail, passed)]), last: Timestamp::MIN }
+        RingWriter { host, rules, tail, next: tail, free, needs: VecDeque::from([(tail, passed)]), last: Timestamp::MIN }
     }
 
     /// The largest timestamp that was pushed or promised.
@@ -241,14 +241,14 @@ impl RingWriter {
     /// If a host's word is damaged.
     pub fn reclaim<M: Memory>(&mut self, segment: &Segment<M>) -> Result<(), Damaged> {
         let taken = segment.memory().load(segment.layout().host(self.host) + host::RING_TAKEN);
-        let passed = match self.bugs.has(PlantedBug::SpaceOfTaken) {
-            true => u64::MAX,
-            false => segment.feed_passed()?,
+        let passed = match self.rules.keeps_until_applied() {
+            false => u64::MAX,
+            true => segment.feed_passed()?,
         };
         while let Some((end, need)) = self.needs.front() {
             let is_free = match need {
                 Need::Taken => *end <= taken,
-                Need::Fed => self.bugs.has(PlantedBug::SpaceOfTaken) && *end <= taken,
+                Need::Fed => !self.rules.keeps_until_applied() && *end <= taken,
                 Need::Passed(fed) => *fed <= passed,
             };
             if !is_free {
@@ -279,8 +279,8 @@ impl<M: Memory> Segment<M> {
         self.entry_before(place.host, place.begin, place.end).map(|(entry, _)| entry)
     }
 
-    /// Comes before [`Segment::entry_before`] reads entries between these positions: once for all of
-    /// them, since a device is slow to begin.
+    /// Comes before [`Segment::entry_before`] reads entries between these positions: once for all
+    /// of them, since a device is slow to begin.
     pub(crate) fn forget_entries(&self, host: u8, begin: u64, end: u64) {
         circle(self, host).invalidate(self.memory(), begin, end);
     }
@@ -342,7 +342,7 @@ mod tests {
     #[should_panic(expected = "order of timestamps")]
     fn a_timestamp_at_a_promise_is_refused() {
         let segment = heap();
-        let mut ring = RingWriter::new(&segment, 0, PlantedBugs::NONE);
+        let mut ring = RingWriter::new(&segment, 0, Rules::ALL);
         ring.reclaim(&segment).unwrap();
         ring.push(&segment, &Entry::Promise(Timestamp(7))).unwrap();
         let logged = Logged { id: TxnId::default(), at: Timestamp(7), slots: vec![], body: Bytes::new() };
@@ -352,7 +352,7 @@ mod tests {
     #[test]
     fn a_body_has_a_bound() {
         let segment = heap();
-        let mut ring = RingWriter::new(&segment, 0, PlantedBugs::NONE);
+        let mut ring = RingWriter::new(&segment, 0, Rules::ALL);
         ring.reclaim(&segment).unwrap();
         let most = body_max(segment.layout().sizes().ring, 1) as usize;
         let entry = |len| Logged { id: TxnId::default(), at: Timestamp(1), slots: vec![Slot(1)], body: vec![0; len].into() };

@@ -17,12 +17,12 @@
 //! A host counts from *before* it may draw: otherwise a timestamp that it draws now could lie below
 //! one that L closes without it.
 
-use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::error::Damaged;
 use crate::hosts::Phase;
 use crate::layout::{header, host};
 use crate::memory::Memory;
 use crate::ring::{Entry, Place};
+use crate::rules::Rules;
 use crate::segment::Segment;
 use meridian_base::Timestamp;
 
@@ -41,15 +41,15 @@ struct Taken {
 /// See the module's essay. L has one, for its term.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rings {
-    bugs: PlantedBugs,
+    rules: Rules,
     hosts: Vec<Taken>,
 }
 
 impl Rings {
     /// Of a new segment: no host is in it.
-    pub fn new<M: Memory>(segment: &Segment<M>, bugs: PlantedBugs) -> Rings {
+    pub fn new<M: Memory>(segment: &Segment<M>, rules: Rules) -> Rings {
         let none = Taken { counts: false, next: 0, bound: Timestamp::MIN, grant: 0 };
-        Rings { bugs, hosts: vec![none; segment.hosts().into()] }
+        Rings { rules, hosts: vec![none; segment.hosts().into()] }
     }
 
     fn of(&mut self, host: u8) -> &mut Taken {
@@ -111,7 +111,7 @@ impl Rings {
     /// What an entry of the log may close that holds all that was taken (P2). A step only with the
     /// planted bug.
     pub fn closed<M: Memory>(&self, segment: &Segment<M>) -> Timestamp {
-        if self.bugs.has(PlantedBug::ClosedByClock) {
+        if !self.rules.closes_by_rings() {
             return segment.last_drawn();
         }
         self.hosts.iter().filter(|taken| taken.counts).map(|taken| taken.bound).min().unwrap_or(Timestamp::MIN)
@@ -120,14 +120,13 @@ impl Rings {
     /// Whether every host has acknowledged this schema grant or a later one: then the step that
     /// lowered it may go on (row 75).
     pub fn grant_is_seen(&self, number: u64) -> bool {
-        self.bugs.has(PlantedBug::GrantNotAcknowledged)
-            || self.hosts.iter().filter(|taken| taken.counts).all(|taken| taken.grant >= number)
+        !self.rules.awaits_grants_seen() || self.hosts.iter().filter(|taken| taken.counts).all(|taken| taken.grant >= number)
     }
 
     /// These entries are durable: raises `acked` (P3; one step). Comes before the feed, and before
     /// any answer.
     pub fn durable<'a, M: Memory>(&self, segment: &Segment<M>, entries: impl IntoIterator<Item = &'a Entry>) {
-        let counts = |entry: &&Entry| !(self.bugs.has(PlantedBug::VotesNotAcked) && matches!(entry, Entry::Prepared(_)));
+        let counts = |entry: &&Entry| !(!self.rules.acks_votes() && matches!(entry, Entry::Prepared(_)));
         let newest = entries.into_iter().filter(counts).filter_map(Entry::logged).map(|logged| logged.at).max();
         if let Some(newest) = newest {
             segment.raise_acked(newest);
@@ -164,7 +163,7 @@ impl Rings {
             return Ok(false);
         }
         let tail = segment.memory().load(segment.layout().host(host) + host::RING_TAIL);
-        if self.of(host).next < tail && !self.bugs.has(PlantedBug::SealedBeforeDrained) {
+        if self.of(host).next < tail && self.rules.drains_before_sealing() {
             return Ok(false);
         }
         self.of(host).counts = false;
@@ -205,6 +204,7 @@ mod tests {
     use super::*;
     use crate::memory::Heap;
     use crate::ring::{Logged, RingWriter};
+    use crate::rules::PlantedBug;
     use crate::testing::heap;
     use bytes::Bytes;
     use meridian_base::{NodeId, TxnId};
@@ -213,13 +213,13 @@ mod tests {
         Entry::Transaction(Logged { id: TxnId::default(), at: Timestamp(at), slots: vec![], body: Bytes::new() })
     }
 
-    fn pod(bugs: PlantedBugs) -> (Segment<Heap>, Rings, [RingWriter; 2]) {
+    fn pod(rules: Rules) -> (Segment<Heap>, Rings, [RingWriter; 2]) {
         let segment = heap();
-        let mut rings = Rings::new(&segment, bugs);
+        let mut rings = Rings::new(&segment, rules);
         let writers = [0, 1].map(|host| {
             assert_eq!(segment.join(NodeId(1 + u32::from(host))).unwrap(), Some(host));
             assert!(rings.admit(&segment, host).unwrap());
-            let mut writer = RingWriter::new(&segment, host, bugs);
+            let mut writer = RingWriter::new(&segment, host, rules);
             writer.reclaim(&segment).unwrap();
             writer
         });
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn closed_is_the_least_of_what_was_taken() {
-        let (segment, mut rings, [mut a, mut b]) = pod(PlantedBugs::NONE);
+        let (segment, mut rings, [mut a, mut b]) = pod(Rules::ALL);
         a.push(&segment, &entry(5)).unwrap();
         b.push(&segment, &Entry::Promise(Timestamp(9))).unwrap();
         b.push(&segment, &entry(12)).unwrap();
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_fenced_ring_is_drained_before_it_is_sealed() {
-        let (segment, mut rings, [_, mut b]) = pod(PlantedBugs::NONE);
+        let (segment, mut rings, [_, mut b]) = pod(Rules::ALL);
         b.push(&segment, &entry(5)).unwrap();
         b.write(&segment, &entry(6)).unwrap();
         assert!(!rings.seal(&segment, 1).unwrap(), "it lives");
@@ -253,7 +253,7 @@ mod tests {
         assert!(rings.seal(&segment, 1).unwrap());
         assert!(rings.release(&segment, 1).unwrap());
         assert_eq!(segment.join(NodeId(9)).unwrap(), Some(1));
-        let (segment, mut rings, [_, mut b]) = pod(PlantedBugs::only(PlantedBug::SealedBeforeDrained));
+        let (segment, mut rings, [_, mut b]) = pod(Rules::without(PlantedBug::SealedBeforeDrained));
         b.push(&segment, &entry(5)).unwrap();
         rings.fence(&segment, 1).unwrap();
         assert!(rings.seal(&segment, 1).unwrap(), "row 59: the entry at 5 is still to come");
@@ -262,8 +262,8 @@ mod tests {
     /// Row 75. Host 1 certifies at 20 under the old grant after L has lowered the bound to 15.
     #[test]
     fn a_lowered_grant_counts_when_every_host_has_acknowledged_it() {
-        for (bugs, goes_on) in [(PlantedBugs::NONE, false), (PlantedBugs::only(PlantedBug::GrantNotAcknowledged), true)] {
-            let (segment, mut rings, [mut a, mut b]) = pod(bugs);
+        for (rules, goes_on) in [(Rules::ALL, false), (Rules::without(PlantedBug::GrantNotAcknowledged), true)] {
+            let (segment, mut rings, [mut a, mut b]) = pod(rules);
             segment.set_grant(4, Timestamp(30));
             let (_, seen_by_b) = segment.grant();
             segment.set_grant(5, Timestamp(15));
@@ -285,8 +285,8 @@ mod tests {
     #[test]
     fn a_durable_vote_raises_acked() {
         let vote = Logged { id: TxnId::default(), at: Timestamp(8), slots: vec![], body: Bytes::new() };
-        for (bugs, acked) in [(PlantedBugs::NONE, 8), (PlantedBugs::only(PlantedBug::VotesNotAcked), 0)] {
-            let (segment, rings, _) = pod(bugs);
+        for (rules, acked) in [(Rules::ALL, 8), (Rules::without(PlantedBug::VotesNotAcked), 0)] {
+            let (segment, rings, _) = pod(rules);
             rings.durable(&segment, &[Entry::Prepared(vote.clone())]);
             assert_eq!(segment.acked(), Timestamp(acked));
         }

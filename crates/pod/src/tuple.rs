@@ -288,9 +288,9 @@ impl Node {
         }
     }
     /// How often its block has become a tuple (one step). Who knows a tuple from an earlier
-    /// operation looks first that it is not removed ([`Node::is_removed`]), then that the generation
-    /// is the same: then it was in the list when the first look took place, and stays a tuple for as
-    /// long as the operation lasts.
+    /// operation looks first that it is not removed ([`Node::is_removed`]), then that the
+    /// generation is the same: then it was in the list when the first look took place, and stays a
+    /// tuple for as long as the operation lasts.
     pub fn generation<M: Memory>(self, segment: &Segment<M>) -> u32 {
         self.load(segment, IDENTITY) as u32
     }
@@ -301,7 +301,8 @@ impl Node {
             segment.memory().fetch_or(self.0 + HEAD, SECOND_CHANCE);
         }
     }
-    /// Whether it was used since this was last asked (two steps). A use in between may be forgotten.
+    /// Whether it was used since this was last asked (two steps). A use in between may be
+    /// forgotten.
     pub fn take_chance<M: Memory>(self, segment: &Segment<M>) -> bool {
         let head = self.load(segment, HEAD);
         let was_used = head & SECOND_CHANCE != 0;

@@ -6,8 +6,9 @@
 //! | all shared | the same, every row a shared tuple |
 //! | shared nothing | a group a host, and two-phase commit between groups, over TCP or over rings |
 //!
-//! All of them have the same [`Engine`], the same rows in memory, the same records in a log, and the
-//! same workers: two a host, each of which waits for its transaction's answer and begins the next.
+//! All of them have the same [`Engine`], the same rows in memory, the same records in a log, and
+//! the same workers: two a host, each of which waits for its transaction's answer and begins the
+//! next.
 //!
 //! # Three figures
 //!
@@ -74,8 +75,8 @@ pub struct Prices {
 
 impl Prices {
     /// A line of DRAM takes 100 ns here; the device takes 2.3 times that and has 58 % of the
-    /// bandwidth (PASHA, §2.1). One-way delays are those of Tigon's network and of a ring; CPU times
-    /// of messages are the design's measurements.
+    /// bandwidth (PASHA, §2.1). One-way delays are those of Tigon's network and of a ring; CPU
+    /// times of messages are the design's measurements.
     pub const DEFAULT: Prices = Prices {
         line: Duration::from_nanos(230),
         next_line: Duration::from_nanos(6),

@@ -129,7 +129,8 @@ impl Load {
         matches!(key.as_bytes()[2], WAREHOUSE | DISTRICT | CUSTOMER | STOCKED | USER)
     }
 
-    /// The next transaction of a worker at `host`, one of `hosts`. `number` is one that no other has.
+    /// The next transaction of a worker at `host`, one of `hosts`. `number` is one that no other
+    /// has.
     pub fn next(self, host: u8, hosts: u8, number: u64, rng: &mut SmallRng) -> Transaction {
         let home = u64::from(host);
         let other = |rng: &mut SmallRng| (home + 1 + rng.random_range(0..u64::from(hosts).max(2) - 1)) % u64::from(hosts);

@@ -12,7 +12,7 @@ use meridian_base::{
     SchemaUse, Target, Timestamp, TxnId, Write,
 };
 use meridian_host::{MemoryRows, Rows};
-use meridian_region::{Certified, Deciding, Engine, GroupState, NotReady, PlantedBugs, Preparation, ReadGate, Ticket, Turn};
+use meridian_region::{Certified, Deciding, Engine, GroupState, NotReady, Preparation, ReadGate, Rules, Ticket, Turn};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use std::collections::{BTreeMap, BTreeSet};
@@ -142,10 +142,10 @@ impl Node {
         let mut rows = MemoryRows::default();
         rows.apply(&Committed { id: TxnId::default(), at: FIRST, writes: run.load.rows(host) });
         let clock = Clock::new(Duration::from_millis(250));
-        let mut state = GroupState::new(PlantedBugs::NONE);
+        let mut state = GroupState::new(Rules::ALL);
         let grant = SchemaGrant { bound: Timestamp::MAX, seq: 1, ..SchemaGrant::default() };
         state.apply(LogPosition { index: 1, term: 0 }, &Payload { records: vec![Record::Schema(grant)], ..Payload::default() });
-        let engine = Engine::start(NodeId(1), group(host), &state, PlantedBugs::NONE);
+        let engine = Engine::start(NodeId(1), group(host), &state, Rules::ALL);
         let (records, waiting, woken) = (Vec::new(), Vec::new(), BTreeSet::new());
         Node { host, clock, state, engine, rows, records, through: Timestamp::MIN, waiting, woken }
     }

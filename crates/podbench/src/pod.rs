@@ -8,7 +8,7 @@ use bytes::Bytes;
 use meridian_base::record::{Committed, Payload, Record};
 use meridian_base::{GroupId, Key, LogPosition, NodeId, Timestamp, TxnId};
 use meridian_host::{Action, Answer, Config, Host, MemoryRows, Message, Request, Rows, Task};
-use meridian_pod::{Layout, PlantedBugs, Purpose, Segment, Sizes, Slot};
+use meridian_pod::{Layout, Purpose, Rules, Segment, Sizes, Slot};
 use meridian_region::GroupState;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -437,7 +437,7 @@ fn start(run: &Run, segment: &Segment<Shared>, hosts: u8, leader: u8) -> Vec<Hos
         tuples_max: 200_000,
         inserts_shared: leader != 0,
         max_offset: Duration::from_millis(250),
-        bugs: PlantedBugs::NONE,
+        rules: Rules::ALL,
     };
     let mut first = Host::lead(config(leader), segment.clone(), state, rows_of(leader)).expect("shared memory is whole");
     // Its lease comes first.

@@ -333,8 +333,8 @@ impl Group {
         self.0.network.lease.until()
     }
 
-    /// Whom to tell when [`Group::lease_until`] is taken back, before anybody else can lead for that
-    /// reason. The first call counts.
+    /// Whom to tell when [`Group::lease_until`] is taken back, before anybody else can lead for
+    /// that reason. The first call counts.
     pub fn on_lease_withdrawn(&self, tell: impl Fn() + Send + Sync + 'static) {
         self.0.network.lease.on_withdrawal(Box::new(tell));
     }

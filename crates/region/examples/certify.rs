@@ -15,7 +15,7 @@ use meridian_base::{
     Clock, ColumnMask, CommitRequest, GroupId, Key, KeyRange, LogPosition, Mutation, NodeId, ReadEntry, SchemaUse, Target,
     Timestamp, TxnId, Write,
 };
-use meridian_region::{Certified, Engine, GroupState, PlantedBugs, Preparation, Turn, Versions};
+use meridian_region::{Certified, Engine, GroupState, Preparation, Rules, Turn, Versions};
 use std::time::Duration;
 
 /// Every read is recent, as nearly all are: the store is not asked.
@@ -64,8 +64,8 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
-        let state = GroupState::new(PlantedBugs::NONE);
-        let engine = Engine::start(NodeId(1), GroupId(2), &state, PlantedBugs::NONE);
+        let state = GroupState::new(Rules::ALL);
+        let engine = Engine::start(NodeId(1), GroupId(2), &state, Rules::ALL);
         let mut bench = Bench { state, engine, clock: Clock::new(Duration::from_millis(250)), index: 0, random: 1 };
         let clock = &bench.clock;
         bench.engine.renew_lease(&bench.state, clock, PHYSICAL_MICROS).expect("the first lease");

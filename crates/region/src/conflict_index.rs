@@ -25,9 +25,9 @@
 //! What prepared transactions hold (reservations of the multi-region commit) does not end in order,
 //! so it is in [`Reservations`](crate::reservations::Reservations).
 
-use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::index_key::{IndexKey, KeyHashes};
 use crate::recent::RecentWrites;
+use crate::rules::Rules;
 use meridian_base::{ColumnMask, Key, Target, Timestamp};
 use std::collections::HashMap;
 
@@ -36,12 +36,13 @@ use std::collections::HashMap;
 pub struct ConflictIndex {
     young: Generation,
     old: Generation,
-    /// Invariant: at or below `applied_through`, where no other engine writes ([`Self::raise_low_water`]).
+    /// Invariant: at or below `applied_through`, where no other engine writes
+    /// ([`Self::raise_low_water`]).
     low_water: Timestamp,
     /// Versions at or below it are committed, those above it in flight.
     applied_through: Timestamp,
     writes_max: usize,
-    bugs: PlantedBugs,
+    rules: Rules,
 }
 
 /// The writes of some time.
@@ -116,9 +117,9 @@ impl Slot {
         }
     }
 
-    fn committed_after(&self, columns: ColumnMask, after: Timestamp, applied: Timestamp, bugs: PlantedBugs) -> Option<Timestamp> {
+    fn committed_after(&self, columns: ColumnMask, after: Timestamp, applied: Timestamp, rules: Rules) -> Option<Timestamp> {
         let committed = || self.versions().filter(|v| v.at <= applied);
-        if bugs.has(PlantedBug::NewestMaskOnly) {
+        if !rules.compares_older_masks() {
             let newest = committed().max_by_key(|v| v.at)?;
             return (newest.at > after && newest.columns.intersects(columns)).then_some(newest.at);
         }
@@ -140,9 +141,9 @@ impl Generation {
 
 impl ConflictIndex {
     /// An empty index: the store holds every version at or below `low_water`, and no other exist.
-    pub fn new(low_water: Timestamp, writes_max: usize, bugs: PlantedBugs) -> ConflictIndex {
+    pub fn new(low_water: Timestamp, writes_max: usize, rules: Rules) -> ConflictIndex {
         let (young, old) = (Generation::default(), Generation::default());
-        ConflictIndex { young, old, low_water, applied_through: low_water, writes_max, bugs }
+        ConflictIndex { young, old, low_water, applied_through: low_water, writes_max, rules }
     }
 
     /// Below this, ask the store as well.
@@ -201,7 +202,7 @@ impl ConflictIndex {
             Target::Key(key) => {
                 let (mut committed, mut in_flight) = (None, None);
                 for slot in self.slots(key) {
-                    committed = committed.max(slot.committed_after(columns, after, applied, self.bugs));
+                    committed = committed.max(slot.committed_after(columns, after, applied, self.rules));
                     in_flight = in_flight.max(slot.last_in_flight(columns, applied, Timestamp::MAX));
                 }
                 match (committed, in_flight) {
@@ -210,7 +211,7 @@ impl ConflictIndex {
                     (None, None) => Touched::No,
                 }
             }
-            Target::Range(_) if self.bugs.has(PlantedBug::SkipRangeCheck) => Touched::No,
+            Target::Range(_) if !self.rules.certifies_ranges() => Touched::No,
             Target::Range(range) => {
                 let (start, end) = (IndexKey::new(&range.start), IndexKey::new(&range.end));
                 let mut in_flight = None;
@@ -233,7 +234,7 @@ impl ConflictIndex {
         let applied = self.applied_through;
         match target {
             Target::Key(key) => self.slots(key).filter_map(|slot| slot.last_in_flight(columns, applied, through)).max(),
-            Target::Range(_) if self.bugs.has(PlantedBug::SkipRangeCheck) => None,
+            Target::Range(_) if !self.rules.certifies_ranges() => None,
             Target::Range(range) => {
                 let (start, end) = (IndexKey::new(&range.start), IndexKey::new(&range.end));
                 let writes = [&self.young, &self.old].into_iter().flat_map(|g| g.recent.after(&start, &end, applied));
@@ -252,6 +253,7 @@ impl ConflictIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rules::PlantedBug;
     use meridian_base::KeyRange;
     use proptest::prelude::*;
     use std::collections::VecDeque;
@@ -302,7 +304,7 @@ mod tests {
     }
 
     fn run(writes_max: usize, steps: Vec<Step>) -> Result<(), TestCaseError> {
-        let mut index = ConflictIndex::new(Timestamp::MIN, writes_max, PlantedBugs::NONE);
+        let mut index = ConflictIndex::new(Timestamp::MIN, writes_max, Rules::ALL);
         let mut model = Model::default();
         let mut queue: VecDeque<(Timestamp, Vec<(u8, u64)>)> = VecDeque::new();
         let mut now = Timestamp(1);
@@ -361,8 +363,8 @@ mod tests {
     fn every_version_above_counts_and_not_only_the_newest_mask() {
         let (a, b) = (ColumnMask::column(0), ColumnMask::column(1));
         for bug in [false, true] {
-            let bugs = if bug { PlantedBugs::only(PlantedBug::NewestMaskOnly) } else { PlantedBugs::NONE };
-            let mut index = ConflictIndex::new(Timestamp::MIN, 10, bugs);
+            let rules = if bug { Rules::without(PlantedBug::NewestMaskOnly) } else { Rules::ALL };
+            let mut index = ConflictIndex::new(Timestamp::MIN, 10, rules);
             for (at, columns) in [(5, a), (6, b)] {
                 index.add(&key(1), columns, Timestamp(at));
                 index.applied(Timestamp(at));
@@ -376,7 +378,7 @@ mod tests {
     /// nothing counts as forgotten that is not in the store.
     #[test]
     fn the_mark_only_rises_and_covers_all_that_is_forgotten() {
-        let mut index = ConflictIndex::new(Timestamp(100), 4, PlantedBugs::NONE);
+        let mut index = ConflictIndex::new(Timestamp(100), 4, Rules::ALL);
         let (mut marks, mut added) = (Vec::new(), Vec::new());
         for at in [120, 110, 130, 125, 150, 140, 160] {
             index.add(&key(at as u8), ColumnMask::ALL, Timestamp(at));
@@ -395,7 +397,7 @@ mod tests {
 
     #[test]
     fn it_forgets_what_is_old_and_keeps_what_is_recent() {
-        let mut index = ConflictIndex::new(Timestamp::MIN, 1_000, PlantedBugs::NONE);
+        let mut index = ConflictIndex::new(Timestamp::MIN, 1_000, Rules::ALL);
         for n in 1..50_000u64 {
             // Spread over the key space, each key once.
             let key = Key::new(&n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes());

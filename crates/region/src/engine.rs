@@ -40,10 +40,10 @@ mod tickets;
 pub use rounds::{Outlook, SiteStep};
 pub use several::{Deciding, Preparation, Refused, Round, Turn};
 
-use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::conflict_index::{ConflictIndex, Touched};
 use crate::decided::Decided;
 use crate::reservations::Reservations;
+use crate::rules::Rules;
 use crate::shares::{self, Shares};
 use crate::state::{GroupState, Planned};
 use crate::versions::Versions;
@@ -159,7 +159,7 @@ const DECIDED_MAX: usize = CONFLICT_INDEX_ENTRIES_MAX / 4;
 pub struct Engine {
     node: NodeId,
     group: GroupId,
-    bugs: PlantedBugs,
+    rules: Rules,
     index: ConflictIndex,
     /// Certified and not applied.
     in_flight: BTreeMap<Timestamp, TxnId>,
@@ -211,23 +211,23 @@ impl Engine {
     /// The engine of a new term. The state must contain every entry of earlier terms. Until the
     /// clock has passed the last ceiling ([`Engine::start_wait`]) and a lease of this node is
     /// applied, every request is answered `NeedLease`.
-    pub fn start(node: NodeId, group: GroupId, state: &GroupState, bugs: PlantedBugs) -> Engine {
-        let start_above = match bugs.has(PlantedBug::SuccessorIgnoresCeiling) {
-            true => Timestamp::MIN,
-            false => state.ceiling().max(state.closed()),
+    pub fn start(node: NodeId, group: GroupId, state: &GroupState, rules: Rules) -> Engine {
+        let start_above = match rules.successors_wait_for_ceiling() {
+            false => Timestamp::MIN,
+            true => state.ceiling().max(state.closed()),
         };
         Engine {
             node,
             group,
-            bugs,
-            index: ConflictIndex::new(state.newest(), CONFLICT_INDEX_ENTRIES_MAX, bugs),
+            rules,
+            index: ConflictIndex::new(state.newest(), CONFLICT_INDEX_ENTRIES_MAX, rules),
             in_flight: BTreeMap::new(),
             in_flight_ids: BTreeMap::new(),
             held: state.reservations().clone(),
             claims: Reservations::default(),
             early: BTreeSet::new(),
             preparing: BTreeMap::new(),
-            shares: Shares::new(state.prepared(), bugs),
+            shares: Shares::new(state.prepared(), rules),
             refusing: BTreeSet::new(),
             deciding: BTreeSet::new(),
             decided: Decided::new(state.newest_outcome(), DECIDED_MAX),
@@ -248,7 +248,7 @@ impl Engine {
     /// it has used nothing.
     pub fn resumed(self, used: Timestamp, state: &GroupState) -> Engine {
         let start_above = used.max(state.closed()).max(state.newest());
-        debug_assert!(start_above <= self.floor || self.bugs != PlantedBugs::NONE, "nothing was used above the ceiling");
+        debug_assert!(start_above <= self.floor || !self.rules.are_all_kept(), "nothing was used above the ceiling");
         Engine { floor: start_above, start_above, ..self }
     }
 
@@ -261,7 +261,7 @@ impl Engine {
     /// The same with another bound on what is remembered of recent writes than
     /// `CONFLICT_INDEX_ENTRIES_MAX`.
     pub fn with_index_limit(self, writes_max: usize) -> Engine {
-        let index = ConflictIndex::new(self.index.low_water(), writes_max, self.bugs);
+        let index = ConflictIndex::new(self.index.low_water(), writes_max, self.rules);
         let decided = Decided::new(self.decided.low_water(), writes_max);
         Engine { index, decided, ..self }
     }
@@ -324,8 +324,8 @@ impl Engine {
 
     /// The same, but [`Certified::Append`] does not put it in flight: for the part on own keys of a
     /// transaction with shared tuples of a pod, whose shared reads are validated after the draw. If
-    /// they hold, [`Engine::push`] comes next, before anything else is asked of this engine. Without
-    /// own writes the timestamp comes as [`Certified::Done`].
+    /// they hold, [`Engine::push`] comes next, before anything else is asked of this engine.
+    /// Without own writes the timestamp comes as [`Certified::Done`].
     pub fn certify_part<V: Versions>(
         &mut self,
         state: &GroupState,
@@ -358,7 +358,7 @@ impl Engine {
         match self.check_deltas(versions, request) {
             Ok(()) => {}
             Err(Uncovered::InFlight(at)) => return Certified::Wait(self.waits.issue(WaitFor::Applied(at))),
-            Err(Uncovered::Short(key)) if self.bugs.has(PlantedBug::EscrowRefusalNotLogged) => {
+            Err(Uncovered::Short(key)) if !self.rules.logs_refusals() => {
                 return conflict(key, ConflictReason::Short);
             }
             Err(Uncovered::Short(_)) => {
@@ -472,7 +472,8 @@ impl Engine {
         self.shares.is_held(share).then(|| self.shares.free(share)).flatten()
     }
 
-    /// A forecast of what an escrow share will need: its site says so when it is asked for an offer.
+    /// A forecast of what an escrow share will need: its site says so when it is asked for an
+    /// offer.
     pub fn expect(&mut self, share: &Key, wanted: Free) {
         self.shares.expect(share, wanted);
     }
@@ -566,9 +567,9 @@ impl Engine {
             return Err(Undrawn::Wait(self.waits.issue(WaitFor::Grant)));
         }
         assert!(at > self.floor, "{at} is drawn, and {} was issued, read or promised", self.floor);
-        assert!(at > state.newest() || self.bugs.has(PlantedBug::ReleaseBeforeClock), "{at} is drawn below a version");
+        assert!(at > state.newest() || !self.rules.releases_by_clock(), "{at} is drawn below a version");
         // Item 3.
-        let ahead = if self.bugs.has(PlantedBug::GlobalReadsHoldToCommit) { Duration::ZERO } else { clock.max_offset() };
+        let ahead = if self.rules.global_reads_cover_offset() { clock.max_offset() } else { Duration::ZERO };
         if !request.global.allow(at, ahead) {
             return Err(Undrawn::RecheckGlobal);
         }
@@ -580,7 +581,7 @@ impl Engine {
     /// gives needs no lease.
     fn known(&mut self, state: &GroupState, request: &CommitRequest) -> Option<Certified> {
         let id = request.id;
-        if self.phase == Phase::Over || self.bugs.has(PlantedBug::CommitNotIdempotent) {
+        if self.phase == Phase::Over || !self.rules.commits_are_idempotent() {
             return None;
         }
         if let Some(at) = self.in_flight_ids.get(&id) {
@@ -615,7 +616,7 @@ impl Engine {
             }
         }
         match wait_for {
-            Some(WaitFor::Applied(_)) if self.bugs.has(PlantedBug::ReadInFlight) => Ok(()),
+            Some(WaitFor::Applied(_)) if !self.rules.awaits_in_flight() => Ok(()),
             Some(what) => Err(Certified::Wait(self.waits.issue(what))),
             None => Ok(()),
         }
@@ -641,12 +642,12 @@ impl Engine {
     }
 
     fn is_held(&self, id: TxnId) -> bool {
-        !self.bugs.has(PlantedBug::DropReservationEarly) || self.preparing.values().any(|p| *p == id)
+        self.rules.reserves_until_outcome() || self.preparing.values().any(|p| *p == id)
     }
 
     /// The one test behind certification and moving forward.
     fn touched<V: Versions>(&self, versions: &V, target: &Target, columns: ColumnMask, until: Timestamp) -> Touch {
-        if until < versions.gc_threshold() && !self.bugs.has(PlantedBug::CertifyBelowGc) {
+        if until < versions.gc_threshold() && self.rules.refuses_below_gc() {
             return Touch::TooOld;
         }
         let in_flight = match self.index.touched(target, columns, until) {
@@ -657,7 +658,7 @@ impl Engine {
         if let Some(key) = self.decided.changed_after(target, columns, until) {
             return Touch::Committed(key);
         }
-        let skip_store = self.bugs.has(PlantedBug::SkipRangeCheck) && matches!(target, Target::Range(_));
+        let skip_store = !self.rules.certifies_ranges() && matches!(target, Target::Range(_));
         if until < self.index.low_water().max(self.decided.low_water())
             && !skip_store
             && let Some((key, _)) = versions.changed_after(target, columns, until)
@@ -741,7 +742,7 @@ impl Engine {
         if let Some(slice) = slice
             && let Some(at) = outcome.at
         {
-            if !self.bugs.has(PlantedBug::ReleaseBeforeClock) {
+            if self.rules.releases_by_clock() {
                 self.floor = self.floor.max(at);
             }
             for (key, columns) in &slice.writes {
@@ -763,7 +764,7 @@ impl Engine {
 
     /// What holds between two events of a term.
     pub fn invariant_engine(&self, state: &GroupState) {
-        if self.phase == Phase::Over || self.bugs != PlantedBugs::NONE {
+        if self.phase == Phase::Over || !self.rules.are_all_kept() {
             return;
         }
         assert_eq!(self.in_flight.len(), self.in_flight_ids.len());

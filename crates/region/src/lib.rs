@@ -17,6 +17,8 @@
 //!                            Wait(ticket) └───────────── wakes ────────── Engine::applied ◀─────┘
 //! ```
 //!
+//! [`Primary`] is what an engine does for a transaction: read the essay of [`primary`] next.
+//!
 //! # The rules, and where each is kept
 //!
 //! | rule (design: transactions, replication) | kept by |
@@ -36,8 +38,8 @@
 //! | a step of a site in a round of `majority` is one transaction, and the only one of its row | [`Engine::step_round`] |
 //! | hot rows queue instead of aborting each other; advice only | [`queue`] |
 //!
-//! Each of them can be left out with a [`PlantedBug`], so that the simulator shows that its
-//! checkers would notice.
+//! The laboratory breaks each of them with a [`PlantedBug`] ([`rules`]): so the simulator shows
+//! that its checkers would notice.
 //!
 //! # How it is tested
 //!
@@ -49,28 +51,32 @@
 //! This crate knows nothing about SQL, Raft, other groups, or how rows are stored: what it needs
 //! from the store is the trait [`Versions`].
 
-pub mod bugs;
 pub mod conflict_index;
 pub mod decided;
 pub mod engine;
 mod held_ranges;
 mod index_key;
+mod moment;
+pub mod primary;
 pub mod queue;
 pub mod recent;
 mod reservations;
 mod reserved;
+pub mod rules;
 pub mod schema_lease;
 mod shares;
 pub mod state;
 pub mod versions;
 pub mod waits;
 
-pub use bugs::{PlantedBug, PlantedBugs};
 pub use engine::{
     Certified, Deciding, Engine, NotReady, Outlook, Preparation, ReadGate, Refused, Round, SchemaCheck, ShareLook, SiteStep,
     Snapshot, Turn,
 };
+pub use moment::Moment;
+pub use primary::{First, Primary};
 pub use queue::{Ended, Ending, Enqueued, IfBusy, Mode, Owner, Place, Queues};
+pub use rules::{PlantedBug, Rules};
 pub use schema_lease::{Action, Delays, Granted, SchemaLeases};
 pub use state::{GroupState, Planned};
 pub use versions::Versions;

@@ -40,7 +40,7 @@
 //! The group's side is [`crate::Engine::grant`] (lower, but never below what was issued, read or
 //! promised) and [`crate::GroupState`] (a smaller `seq` is ignored).
 
-use crate::bugs::{PlantedBug, PlantedBugs};
+use crate::rules::Rules;
 use meridian_base::limits::SCHEMA_LEASE;
 use meridian_base::record::SchemaGrant;
 use meridian_base::{DescriptorId, GroupId, SchemaVersion, Timestamp};
@@ -115,7 +115,7 @@ pub struct SchemaLeases {
     inherited: BTreeMap<GroupId, Timestamp>,
     step: Option<Step>,
     delays: Delays,
-    bugs: PlantedBugs,
+    rules: Rules,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -186,11 +186,11 @@ impl SchemaLeases {
     pub fn new(current: SchemaGrant, rows: BTreeMap<GroupId, Granted>, delays: Delays) -> SchemaLeases {
         let inherited = rows.iter().map(|(group, row)| (*group, row.bound)).collect();
         let groups = rows.into_iter().map(|(group, row)| (group, Group { row, ..Group::default() })).collect();
-        SchemaLeases { current, groups, inherited, step: None, delays, bugs: PlantedBugs::NONE }
+        SchemaLeases { current, groups, inherited, step: None, delays, rules: Rules::ALL }
     }
     /// The same with a planted bug.
-    pub fn with_bugs(self, bugs: PlantedBugs) -> SchemaLeases {
-        SchemaLeases { bugs, ..self }
+    pub fn with_rules(self, rules: Rules) -> SchemaLeases {
+        SchemaLeases { rules, ..self }
     }
 
     /// A group was created; it is granted its first lease by the next [`SchemaLeases::tick`]. Its
@@ -388,7 +388,7 @@ impl SchemaLeases {
         let old_version = state.last.as_ref().is_none_or(|grant| grant.version < self.current.version);
         let due = old_version || (state.answered.is_some() && asked.since(now) < SCHEMA_LEASE / 2);
         let held = match &self.step {
-            _ if self.bugs.has(PlantedBug::StepNotTiedToGrants) => false,
+            _ if !self.rules.ties_steps_to_grants() => false,
             None => false,
             Some(step) => match step.phase {
                 Phase::Lowering | Phase::Committing { .. } => true,
@@ -457,7 +457,7 @@ impl SchemaLeases {
                 if missing.is_empty() {
                     let above = self.groups.values().map(Group::bound_in_use).max().unwrap_or(Timestamp::MIN);
                     let mut seqs: BTreeMap<_, _> = self.groups.iter().map(|(g, state)| (*g, state.row.seq)).collect();
-                    if self.bugs.has(PlantedBug::StepNotTiedToGrants) {
+                    if !self.rules.ties_steps_to_grants() {
                         seqs.clear();
                     }
                     let next = |(g, state): (&GroupId, &Group)| {
@@ -496,7 +496,7 @@ impl SchemaLeases {
     /// answered it.
     fn has_lowered(&self, group: &Group, lowering: u64) -> bool {
         let tied = group.row.seq == lowering && group.logging.is_none();
-        let tied = tied || (group.row.seq >= lowering && self.bugs.has(PlantedBug::StepNotTiedToGrants));
+        let tied = tied || (group.row.seq >= lowering && !self.rules.ties_steps_to_grants());
         tied && group.answered.is_some()
     }
     fn select(&self, f: impl Fn(&Group) -> bool) -> BTreeSet<GroupId> {

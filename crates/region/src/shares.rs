@@ -15,8 +15,8 @@
 //! Only shares in use are held. What is not held is read from the store, once nothing in flight
 //! writes it; so forgetting one is always right.
 
-use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::reserved::Reserved;
+use crate::rules::Rules;
 use crate::versions::Versions;
 use bytes::Bytes;
 use meridian_base::escrow::{self, Demand, Free, Late, Offer, Share};
@@ -30,7 +30,7 @@ use std::ops::Bound::{Excluded, Unbounded};
 /// See the module's essay.
 #[derive(Clone, Debug)]
 pub(crate) struct Shares {
-    bugs: PlantedBugs,
+    rules: Rules,
     held: BTreeMap<Key, Held>,
     /// What transactions that are in flight or prepared add.
     pending: BTreeMap<TxnId, Vec<(Key, Late)>>,
@@ -183,9 +183,9 @@ impl Held {
 
 impl Shares {
     /// With what the log has prepared (E6: a new primary takes pending effects from there).
-    pub fn new<'a>(prepared: impl Iterator<Item = &'a Prepared>, bugs: PlantedBugs) -> Shares {
+    pub fn new<'a>(prepared: impl Iterator<Item = &'a Prepared>, rules: Rules) -> Shares {
         let mut shares = Shares {
-            bugs,
+            rules,
             held: BTreeMap::new(),
             pending: BTreeMap::new(),
             taken: BTreeMap::new(),
@@ -197,7 +197,7 @@ impl Shares {
             folded_last: Key::MIN,
             fold_from: FOLD_FROM,
         };
-        if bugs.has(PlantedBug::EscrowIgnoresPrepared) {
+        if !rules.counts_prepared_deltas() {
             return shares;
         }
         for prepared in prepared {
@@ -242,7 +242,7 @@ impl Shares {
             let mut values = versions.newest_values(&above);
             let is_round = values.last().is_some_and(|(key, _)| *key == escrow::round_key(share));
             let round = if is_round { values.pop().and_then(|(_, value)| majority::Round::decode(&value)) } else { None };
-            let round = round.filter(|_| !self.bugs.has(PlantedBug::EscrowForgetsOffer));
+            let round = round.filter(|_| self.rules.inherits_offers());
             let late = values.into_iter().filter_map(|(key, value)| Late::of(&key, &value));
             let late: BTreeMap<TxnId, Late> = late.map(|(_, id, one)| (id, one)).collect();
             if late.len() >= self.fold_from {
@@ -279,8 +279,8 @@ impl Shares {
             Change::Add(delta) => free.cover(*delta),
             // E15, E16.
             Change::Shift(late) => {
-                let is_of_now = late.incarnation == held.newest.incarnation || self.bugs.has(PlantedBug::EscrowGrantOfAnother);
-                is_of_now && (free.allow(late) || self.bugs.has(PlantedBug::EscrowTrustsOffer))
+                let is_of_now = late.incarnation == held.newest.incarnation || !self.rules.compares_incarnations();
+                is_of_now && (free.allow(late) || !self.rules.checks_givers())
             }
             Change::Delete | Change::Put(_) => true,
         }
@@ -343,19 +343,19 @@ impl Shares {
     pub fn free(&self, share: &Key) -> Option<Free> {
         let held = self.held.get(share)?;
         let free = self.not_taken(share, held);
-        let offered = if self.bugs.has(PlantedBug::EscrowOfferNotHeld) { Free::default() } else { held.offered };
+        let offered = if self.rules.holds_offers() { held.offered } else { Free::default() };
         Some(Free { down: free.down - offered.down, up: free.up - offered.up })
     }
 
     /// The same, with what an offer holds.
     fn not_taken(&self, share: &Key, held: &Held) -> Free {
         let Free { mut down, mut up } = held.free();
-        if let Some(taken) = self.taken.get(share).filter(|_| !self.bugs.has(PlantedBug::EscrowIgnoresInFlight)) {
+        if let Some(taken) = self.taken.get(share).filter(|_| self.rules.counts_deltas_in_flight()) {
             (down, up) = (down - taken.down, up - taken.up);
         }
         let reserved = self.reserved.sum(share);
         (down, up) = (down - reserved.down, up - reserved.up);
-        if self.bugs.has(PlantedBug::EscrowCreditEarly) {
+        if !self.rules.credits_when_applied() {
             let pending = self.pending.values().flatten().filter(|(key, _)| key == share);
             (down, up) = pending.fold((down, up), |(down, up), (_, late)| {
                 let (d, u) = late.takes();
@@ -365,8 +365,8 @@ impl Shares {
         Free { down, up }
     }
 
-    /// What the log is to hold of a transaction whose changes have passed [`Shares::covers`] and that
-    /// gets its timestamp now. `is_alone`: it is one of this group only.
+    /// What the log is to hold of a transaction whose changes have passed [`Shares::covers`] and
+    /// that gets its timestamp now. `is_alone`: it is one of this group only.
     pub fn resolve(&mut self, id: TxnId, mutations: &[Mutation], is_alone: bool) -> Vec<Write> {
         let mut writes = Vec::with_capacity(mutations.len());
         for mutation in mutations {
@@ -379,7 +379,8 @@ impl Shares {
                 }
                 Change::Shift(late) => {
                     if !self.held.contains_key(&mutation.key) {
-                        // Without one no reader would know which late keys count (counterexample 99).
+                        // Without one no reader would know which late keys count (counterexample
+                        // 99).
                         let value = Some(Share::empty(late.incarnation).encode());
                         writes.push(Write { key: mutation.key.clone(), value, columns: ColumnMask::ALL });
                     }
@@ -393,8 +394,8 @@ impl Shares {
                     // Late keys of a number that is over count nowhere.
                     writes.extend(held.iter().flat_map(|held| held.late.keys()).map(|id| gone(&mutation.key, *id)));
                     // A number that is set leaves the round: one of another number holds nothing. A
-                    // row that is deleted leaves none: what a round keeps for other sites would give
-                    // them shares again, once their tombstones are gone.
+                    // row that is deleted leaves none: what a round keeps for other sites would
+                    // give them shares again, once their tombstones are gone.
                     let of_held = held.and_then(|held| held.round).map(|round| round.offer.is_some());
                     let round = of_held.or(self.alone.remove(&mutation.key));
                     if let Some(is_open) = round.filter(|_| mutation.change == Change::Delete) {
@@ -414,7 +415,7 @@ impl Shares {
             return None;
         }
         let late = Late::delta(held.newest.incarnation, delta);
-        let before = if self.bugs.has(PlantedBug::EscrowFromApplied) { held.applied } else { held.newest };
+        let before = if self.rules.shares_count_in_flight() { held.newest } else { held.applied };
         held.newest = before.plus(&late);
         let value = Some(held.newest.encode());
         self.take(id, mutation.key.clone(), late);
@@ -515,8 +516,8 @@ impl Shares {
         std::mem::take(&mut self.open)
     }
 
-    /// Whether a step's grant is covered, by what its own offer holds and by what is free. It always
-    /// is, unless a message was damaged.
+    /// Whether a step's grant is covered, by what its own offer holds and by what is free. It
+    /// always is, unless a message was damaged.
     pub fn covers_grant(&self, share: &Key, grant: &Late) -> bool {
         match self.held.get(share) {
             Some(held) => held.newest.incarnation == grant.incarnation && self.not_taken(share, held).allow(grant),
@@ -524,10 +525,10 @@ impl Shares {
         }
     }
 
-    /// What the log is to hold of a step, which gets its timestamp now. A grant is in the share's next
-    /// version; the offer that it ends holds what it takes until that is applied. `before`: the round
-    /// that is stored. The open key is there exactly while the stored round has an offer, of whatever
-    /// incarnation.
+    /// What the log is to hold of a step, which gets its timestamp now. A grant is in the share's
+    /// next version; the offer that it ends holds what it takes until that is applied. `before`:
+    /// the round that is stored. The open key is there exactly while the stored round has an offer,
+    /// of whatever incarnation.
     pub fn step(&mut self, share: &Key, before: Option<&majority::Round>, write: &majority::Write) -> Vec<Write> {
         let all = |key: Key, value: Bytes| Write { key, value: Some(value), columns: ColumnMask::ALL };
         let mut writes = vec![all(escrow::round_key(share), write.round.encode())];
@@ -573,9 +574,9 @@ impl Shares {
     pub fn foldable(&self, share: &Key, watermark: Timestamp) -> Vec<TxnId> {
         let Some(held) = self.held.get(share) else { return Vec::new() };
         let touches = |(id, on): (&TxnId, &Vec<(Key, Late)>)| on.iter().any(|(key, _)| key == share).then_some(*id);
-        let undecided = match self.bugs.has(PlantedBug::EscrowFoldUndecided) {
-            true => None,
-            false => self.pending.iter().find_map(touches),
+        let undecided = match self.rules.folds_decided_only() {
+            false => None,
+            true => self.pending.iter().find_map(touches),
         };
         let is_over = |id: &TxnId| id.hlc <= watermark && undecided.is_none_or(|first| *id < first);
         // What a fold in flight has is at or below the newest floor.

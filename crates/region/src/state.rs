@@ -19,8 +19,8 @@
 //!   behind it, and a NO is said for ever, so whoever still has to learn of the abort does without
 //!   this group's row.
 
-use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::reservations::Reservations;
+use crate::rules::Rules;
 use meridian_base::record::{Committed, Lease, Outcome, Payload, Prepared, Record, SchemaGrant};
 use meridian_base::{
     ColumnMask, Error, GroupId, Ledger, LogPosition, NodeId, Result, SchemaUse, Standing, Target, Timestamp, TxnId, envelope,
@@ -53,7 +53,7 @@ pub struct GroupState {
     unsettled: BTreeMap<TxnId, Unsettled>,
     /// The largest timestamp at which a transaction over several groups committed here.
     newest_outcome: Timestamp,
-    bugs: PlantedBugs,
+    rules: Rules,
 }
 
 /// A transaction over several groups that committed.
@@ -76,8 +76,8 @@ pub enum Planned {
 
 impl GroupState {
     /// An empty group's state, before its first log entry.
-    pub fn new(bugs: PlantedBugs) -> GroupState {
-        GroupState { bugs, ..GroupState::default() }
+    pub fn new(rules: Rules) -> GroupState {
+        GroupState { rules, ..GroupState::default() }
     }
 
     /// Applies one entry's payload. Idempotent: an entry at or below [`GroupState::applied`]
@@ -116,8 +116,8 @@ impl GroupState {
         }
     }
 
-    /// A transaction at this timestamp is in the log, and is nothing to this replica: it holds none of
-    /// the keys, and nobody will ask it about the id. Comes before the entry is applied.
+    /// A transaction at this timestamp is in the log, and is nothing to this replica: it holds none
+    /// of the keys, and nobody will ask it about the id. Comes before the entry is applied.
     pub fn passed(&mut self, at: Timestamp) {
         self.newest = self.newest.max(at);
     }
@@ -133,7 +133,7 @@ impl GroupState {
         // The promise of `Payload::closed`. A planted bug may break it; the simulator's checkers
         // are to see that, not this line.
         assert!(
-            txn.at > self.closed || self.bugs != PlantedBugs::NONE,
+            txn.at > self.closed || !self.rules.are_all_kept(),
             "{} commits at {}, which was closed at {} before log entry {}",
             txn.id,
             txn.at,
@@ -149,7 +149,7 @@ impl GroupState {
     /// A vote never changes (T4): the first record of a transaction counts.
     fn apply_prepared(&mut self, prepared: &Prepared) {
         assert!(
-            prepared.at > self.closed || self.bugs != PlantedBugs::NONE,
+            prepared.at > self.closed || !self.rules.are_all_kept(),
             "{} is prepared at {}, which was closed at {} before log entry {}",
             prepared.id,
             prepared.at,
@@ -205,7 +205,7 @@ impl GroupState {
     }
 
     fn apply_grant(&mut self, grant: &SchemaGrant) {
-        if grant.seq > self.grant.seq || self.bugs.has(PlantedBug::SchemaRegrantByDelayedMessage) {
+        if grant.seq > self.grant.seq || !self.rules.refuses_delayed_grants() {
             self.grant = grant.clone();
         }
     }
@@ -287,7 +287,7 @@ impl GroupState {
     /// What holds after every entry of a log that primaries wrote: nothing was issued or promised
     /// above the lease's ceiling.
     pub fn invariant_ceiling(&self) {
-        if self.bugs != PlantedBugs::NONE {
+        if !self.rules.are_all_kept() {
             return;
         }
         let Some(lease) = &self.lease else {
@@ -333,7 +333,7 @@ impl GroupState {
     /// for. Read the store there; the entry's `until` is the same. `s` is at or below a closed
     /// timestamp that this replica has applied the log up to.
     pub fn replica_read(&self, target: &Target, columns: ColumnMask, s: Timestamp) -> Timestamp {
-        if self.bugs.has(PlantedBug::ReplicaReadSkipsPrepared) {
+        if !self.rules.replicas_await_prepared() {
             return s;
         }
         self.reservations.writer(target, columns, s).map_or(s, |(_, vote)| vote.prev())
@@ -444,7 +444,7 @@ impl GroupState {
     }
 
     /// Reads what [`GroupState::encode`] wrote. Malformed bytes are an error, never a panic.
-    pub fn decode(bytes: &[u8], bugs: PlantedBugs) -> Result<GroupState> {
+    pub fn decode(bytes: &[u8], rules: Rules) -> Result<GroupState> {
         let malformed = || Error::fatal("malformed group state");
         let (format, body) = bytes.split_first().ok_or_else(malformed)?;
         if *format > FORMAT {
@@ -481,7 +481,7 @@ impl GroupState {
             aborted: encoded.aborted,
             unsettled: encoded.unsettled,
             newest_outcome: encoded.newest_outcome,
-            bugs,
+            rules,
         })
     }
 }
@@ -489,6 +489,7 @@ impl GroupState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rules::PlantedBug;
     use meridian_base::record::Reserved;
     use meridian_base::{DescriptorId, Key, SchemaVersion, Write};
     use proptest::prelude::*;
@@ -553,7 +554,7 @@ mod tests {
                 straight.invariant_tables();
                 if i == flushed { flushed_state = straight.encode(); }
             }
-            let mut replayed = GroupState::decode(&flushed_state, PlantedBugs::NONE).unwrap();
+            let mut replayed = GroupState::decode(&flushed_state, Rules::ALL).unwrap();
             for (position, payload) in &log[from.index(flushed + 1)..] {
                 replayed.apply(*position, payload);
             }
@@ -594,7 +595,7 @@ mod tests {
         #[test]
         fn no_bytes_panic_the_decoder(mut bytes: Vec<u8>, header: bool) {
             if header && !bytes.is_empty() { bytes[0] = FORMAT; }
-            let _ = GroupState::decode(&bytes, PlantedBugs::NONE);
+            let _ = GroupState::decode(&bytes, Rules::ALL);
         }
         #[test]
         fn a_damaged_state_never_panics(payloads in payloads(), place: prop::sample::Index, with: u8, cut: prop::sample::Index) {
@@ -604,7 +605,7 @@ mod tests {
             let i = place.index(bytes.len());
             bytes[i] ^= with;
             bytes.truncate(cut.index(bytes.len()) + 1);
-            let _ = GroupState::decode(&bytes, PlantedBugs::NONE);
+            let _ = GroupState::decode(&bytes, Rules::ALL);
         }
     }
 
@@ -612,7 +613,7 @@ mod tests {
     fn a_newer_format_is_refused_by_name() {
         let mut bytes = GroupState::default().encode();
         bytes[0] = FORMAT + 1;
-        assert!(GroupState::decode(&bytes, PlantedBugs::NONE).unwrap_err().message().contains("newer"));
+        assert!(GroupState::decode(&bytes, Rules::ALL).unwrap_err().message().contains("newer"));
     }
 
     #[test]
@@ -621,11 +622,11 @@ mod tests {
         let older = [&[FORMAT - 1], &bytes[1..]].concat();
         let shorter = bytes[..bytes.len() - 1].to_vec();
         for bytes in [older, shorter] {
-            assert_eq!(GroupState::decode(&bytes, PlantedBugs::NONE).unwrap_err().message(), "malformed group state");
+            assert_eq!(GroupState::decode(&bytes, Rules::ALL).unwrap_err().message(), "malformed group state");
         }
         // What a later program has added is left out.
         let longer = [&bytes[..], &[1]].concat();
-        assert_eq!(GroupState::decode(&longer, PlantedBugs::NONE).unwrap(), GroupState::default());
+        assert_eq!(GroupState::decode(&longer, Rules::ALL).unwrap(), GroupState::default());
     }
 
     #[test]
@@ -766,8 +767,8 @@ mod tests {
             ..Payload::default()
         };
         for bug in [false, true] {
-            let bugs = if bug { PlantedBugs::only(PlantedBug::SchemaRegrantByDelayedMessage) } else { PlantedBugs::NONE };
-            let mut state = GroupState::new(bugs);
+            let rules = if bug { Rules::without(PlantedBug::SchemaRegrantByDelayedMessage) } else { Rules::ALL };
+            let mut state = GroupState::new(rules);
             state.apply(at(1), &grant(2, 7));
             state.apply(at(2), &grant(1, 6));
             assert_eq!(state.grant().version, SchemaVersion(if bug { 6 } else { 7 }), "counterexample 19");

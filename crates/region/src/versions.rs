@@ -18,3 +18,18 @@ pub trait Versions {
     /// Versions that were not the newest at or below this may be gone.
     fn gc_threshold(&self) -> Timestamp;
 }
+
+impl<V: Versions + ?Sized> Versions for &V {
+    fn newest(&self, key: &Key) -> Option<Timestamp> {
+        (**self).newest(key)
+    }
+    fn changed_after(&self, target: &Target, columns: ColumnMask, after: Timestamp) -> Option<(Key, Timestamp)> {
+        (**self).changed_after(target, columns, after)
+    }
+    fn newest_values(&self, range: &KeyRange) -> Vec<(Key, Bytes)> {
+        (**self).newest_values(range)
+    }
+    fn gc_threshold(&self) -> Timestamp {
+        (**self).gc_threshold()
+    }
+}

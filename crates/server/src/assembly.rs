@@ -189,7 +189,8 @@ impl Server {
         }
     }
     /// Serves clients of this machine by a Unix socket as well: a file `.s.PGSQL.<port>`, which is
-    /// replaced if it is there. The rules of login say who comes in; whoever runs this process does.
+    /// replaced if it is there. The rules of login say who comes in; whoever runs this process
+    /// does.
     pub fn serve_unix(&self, path: &std::path::Path) -> Result<()> {
         let failed = |e: std::io::Error| Error::fatal(format!("cannot listen on {}: {e}", path.display()));
         match std::fs::remove_file(path) {

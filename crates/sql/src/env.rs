@@ -36,8 +36,8 @@ pub trait Environment: Clone + Send + Sync + 'static {
     fn catch_up(&self) -> impl Future<Output = Result<()>> + Send {
         async { Ok(()) }
     }
-    /// How often it was not known for a while, up to the last [`Environment::catch_up`]: what others
-    /// told this node meanwhile may be lost.
+    /// How often it was not known for a while, up to the last [`Environment::catch_up`]: what
+    /// others told this node meanwhile may be lost.
     fn lapses(&self) -> u64 {
         0
     }
@@ -105,8 +105,8 @@ pub trait Environment: Clone + Send + Sync + 'static {
     /// state, query).
     fn sessions(&self) -> Vec<SessionRow>;
     /// Every node forgets the numbers that it has drawn of a sequence and not handed out. When this
-    /// returns, none hands them out any more; one that cannot be reached has [`Environment::lapses`]
-    /// before it does.
+    /// returns, none hands them out any more; one that cannot be reached has
+    /// [`Environment::lapses`] before it does.
     fn forget_drawn(&self, sequence: DescriptorId) -> impl Future<Output = Result<()>> + Send {
         let _ = sequence;
         async { Ok(()) }
@@ -352,14 +352,14 @@ pub trait Transaction: Send + 'static {
         let _ = (sites, share, late);
         async { Ok(Brought::No) }
     }
-    /// The same for changes of several numbers at once, ahead of them: whether tokens come is looked
-    /// at later.
+    /// The same for changes of several numbers at once, ahead of them: whether tokens come is
+    /// looked at later.
     fn bring_each(&mut self, sites: &[GroupId], changes: Vec<(Key, Late)>) -> impl Future<Output = Result<()>> + Send {
         let _ = (sites, changes);
         async { Ok(()) }
     }
-    /// Buffers a delta of a share (`base::escrow`). Certification asserts that the share is there and
-    /// covers it.
+    /// Buffers a delta of a share (`base::escrow`). Certification asserts that the share is there
+    /// and covers it.
     fn add(&mut self, group: GroupId, share: Key, delta: i128) -> Result<()>;
     /// Buffers a change of a share's grants, whose incarnation is known: certification asserts that
     /// it still is that one, and that it allows the change.
@@ -399,8 +399,8 @@ pub trait Transaction: Send + 'static {
         }
     }
     /// What each site has of a row at one moment since the statement began, with the transaction's
-    /// own writes, but for deltas. Nothing is certified, nobody waits. `None`: the transaction may go
-    /// on after it has seen that, so it has to read what it will be certified with.
+    /// own writes, but for deltas. Nothing is certified, nobody waits. `None`: the transaction may
+    /// go on after it has seen that, so it has to read what it will be certified with.
     fn sites_now(
         &mut self,
         sites: &[GroupId],

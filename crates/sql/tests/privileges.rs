@@ -1,9 +1,9 @@
 //! Who may do what: a matrix of ways to a privilege, objects, privileges and statements, with the
 //! SQLSTATE of each statement.
 //!
-//! `tests/fixtures/privileges.txt` has what PostgreSQL 15 answers. [`the_matrix_is_postgres`] compares
-//! it with a server again: it is ignored unless it is asked for, as `.ci/run postgres` does, and
-//! writes the file if `UPDATE_GOLDEN=1` is set.
+//! `tests/fixtures/privileges.txt` has what PostgreSQL 15 answers. [`the_matrix_is_postgres`]
+//! compares it with a server again: it is ignored unless it is asked for, as `.ci/run postgres`
+//! does, and writes the file if `UPDATE_GOLDEN=1` is set.
 
 use futures::StreamExt;
 use meridian_base::SessionId;
@@ -12,8 +12,8 @@ use meridian_sql::session::{Session, SessionOptions};
 use meridian_sql::testing::MemEnvironment;
 use std::path::PathBuf;
 
-/// How somebody comes to a privilege: `GRANTEE` gets it, with these statements before and after, and
-/// these before the statement as the actor.
+/// How somebody comes to a privilege: `GRANTEE` gets it, with these statements before and after,
+/// and these before the statement as the actor.
 const WAYS: [(&str, &str, &str, &str); 21] = [
     ("nobody", "m_other", "", ""),
     ("direct", "m_actor", "", ""),
@@ -351,8 +351,8 @@ async fn code(session: &mut Session<MemEnvironment>, text: &str) -> String {
     session.query_text(text).await.map_or_else(|e| e.sqlstate().to_string(), |_| "ok".into())
 }
 
-/// What a role may still do when `REVOKE` has answered: by a prepared statement, in an open block, by
-/// a cursor that it has read from, by a copy, by a view, in the past, by a membership.
+/// What a role may still do when `REVOKE` has answered: by a prepared statement, in an open block,
+/// by a cursor that it has read from, by a copy, by a view, in the past, by a membership.
 async fn still_allowed(env: &MemEnvironment) -> Vec<&'static str> {
     let mut root = session(env, 1, "root");
     let set_up = "create role app login; create role readers; create role other; create table t (id int primary key); \

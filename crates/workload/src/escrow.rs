@@ -7,8 +7,8 @@
 //! * a number is what it was at first, plus the deltas acknowledged before, plus some of those that
 //!   were on their way or whose outcome is unknown;
 //! * it is within its bounds;
-//! * whoever was told that a delta would leave the bounds (23514) was told of a number that may have
-//!   been so;
+//! * whoever was told that a delta would leave the bounds (23514) was told of a number that may
+//!   have been so;
 //! * a delta that came with a row of the journal did so or did not, both together.
 //!
 //! Other rows are set, deleted and inserted as well, and the bounds of them change. They have to be
@@ -270,8 +270,9 @@ impl Escrow {
         session.single(rng, sql, &params).await.map(|_| ())
     }
 
-    /// When nothing fails any more, each region can take a number to both its bounds: no token is held,
-    /// and no round is without an end. What clients do not know the outcome of may still come.
+    /// When nothing fails any more, each region can take a number to both its bounds: no token is
+    /// held, and no round is without an end. What clients do not know the outcome of may still
+    /// come.
     async fn reach_all_tokens(&self, context: &Context) -> Result<()> {
         let mut rng = context.rng(0);
         for row in 1..=self.config.rows {

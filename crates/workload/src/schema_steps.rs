@@ -331,8 +331,8 @@ impl Workload for SchemaSteps {
         .await?;
         let rows: Result<BTreeMap<i64, i64>> = (0..rows.rows.len()).map(|r| Ok((rows.int(r, 0)?, rows.int(r, 1)?))).collect();
         let columns = "SELECT p.extra, (SELECT count(*) FROM information_schema.columns WHERE table_name = 'stock' AND column_name = 'extra') FROM present p";
-        // The last change may be committing now. Of a system table a statement sees the schema that it
-        // was planned with, of rows what is there a moment later.
+        // The last change may be committing now. Of a system table a statement sees the schema that
+        // it was planned with, of rows what is there a moment later.
         let mut tries = if self.lock().column.last().is_some_and(|(_, known)| known.is_none()) { 10 } else { 1 };
         let (said, is_there) = loop {
             let present = crate::run::until_answered(context, &mut session, |statements| {

@@ -2,4 +2,5 @@
 //! moment; and the formats of this one.
 
 mod formats;
+mod prose;
 mod rooms;

@@ -7,6 +7,8 @@
 //!   table in `ARCHITECTURE.md` says, in which each room names rooms above it only.
 //! * The folders of `sql` use those above them in their table there. (Inside of a folder, files of
 //!   `sql` may know each other.)
+//! * Planted bugs are named in the files that declare the rules, in tests, and in the simulator.
+//! * `node` asks a transaction engine about transactions through `region::Primary`.
 //!
 //! Imports are read from the text: every path that begins with `crate` or `super`, wherever it
 //! stands, outside of comments, strings and what is compiled for tests only.
@@ -324,8 +326,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The sources of a crate.
-fn read(name: &str) -> Crate {
+/// The sources of a crate by their paths below `src`, without what is compiled for tests only.
+fn sources(name: &str) -> Vec<(String, String)> {
     fn walk(directory: &Path, below: &str, files: &mut Vec<(String, String)>) {
         for entry in fs::read_dir(directory).expect("the sources are there") {
             let path = entry.expect("an entry").path();
@@ -343,7 +345,24 @@ fn read(name: &str) -> Crate {
     }
     let mut files = Vec::new();
     walk(&root().join("crates").join(name).join("src"), "", &mut files);
-    Crate::new(&files)
+    files
+}
+
+/// The modules of a crate.
+fn read(name: &str) -> Crate {
+    Crate::new(&sources(name))
+}
+
+/// Which of these files name planted bugs, or break a rule.
+fn planters(files: &[(String, String)]) -> Vec<String> {
+    let plants = |text: &str| {
+        // The root of a crate passes the names on.
+        let code =
+            without_tests(&code(text)).lines().filter(|line| !line.trim().starts_with("pub use")).collect::<Vec<_>>().join("\n");
+        tokens(&code).iter().any(|token| *token == "PlantedBug") || code.contains("Rules::without(")
+    };
+    let declares = |path: &str| path.rsplit('/').next() == Some("rules.rs");
+    files.iter().filter(|(path, text)| !declares(path) && plants(text)).map(|(path, _)| path.clone()).collect()
 }
 
 fn planted(files: &[(&str, &str)]) -> Crate {
@@ -423,4 +442,58 @@ fn a_planted_arrow_is_found() {
     assert_eq!(rooms(&good, &through_root), ["a uses crate::B: name its module"]);
     let circle = document("| `a` | `b` | x |\n| `b` | `a` | `y` |");
     assert_eq!(rooms(&circle, &[("a.rs", ""), ("b.rs", "")]), ["a names b, which is not above it"]);
+}
+
+#[test]
+fn only_rules_and_tests_name_planted_bugs() {
+    let crates = fs::read_dir(root().join("crates")).expect("the crates are there");
+    let names = crates.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"));
+    let mut seen = 0;
+    for name in names.filter(|name| name != "sim") {
+        let files = sources(&name);
+        seen += files.iter().filter(|(path, text)| path.ends_with("rules.rs") && code(text).contains("rules! {")).count();
+        assert_eq!(planters(&files), Vec::<String>::new(), "{name}");
+    }
+    assert!(seen >= 5, "the rules of {seen} crates are seen");
+    let file = |path: &str, text: &str| (path.to_string(), text.to_string());
+    let wrong = [
+        file("rules.rs", "enum PlantedBug {}"),
+        file("lib.rs", "pub use rules::{PlantedBug, Rules};"),
+        file("a.rs", "// PlantedBug\n#[cfg(test)]\nmod tests { use PlantedBug; }"),
+        file("b.rs", "if has(PlantedBug::X) {}"),
+        file("c.rs", "let rules = Rules::without(bug);"),
+    ];
+    assert_eq!(planters(&wrong), ["b.rs", "c.rs"]);
+}
+
+/// What `region::Primary` does, as functions of an engine.
+const OF_A_PRIMARY: [&str; 12] = [
+    "fresh_snapshot",
+    "read_only_snapshot",
+    "check_read",
+    "read_gate",
+    "move_forward",
+    "certify",
+    "prepare",
+    "decide",
+    "read_round",
+    "closed_target",
+    "applied",
+    "certify_part",
+];
+
+/// Calls of these functions of an engine, past the interface.
+fn past_the_interface(files: &[(String, String)]) -> Vec<String> {
+    let calls = |text: &str| {
+        let code = without_tests(&code(text));
+        OF_A_PRIMARY.into_iter().filter(|f| code.contains(&format!("engine.{f}("))).map(str::to_string).collect::<Vec<_>>()
+    };
+    files.iter().flat_map(|(path, text)| calls(text).into_iter().map(move |call| format!("{path}: {call}"))).collect()
+}
+
+#[test]
+fn a_node_asks_an_engine_about_transactions_through_its_interface() {
+    assert_eq!(past_the_interface(&sources("node")), Vec::<String>::new());
+    let wrong = ("a.rs".to_string(), "let x = term.engine.certify(request); engine.tick();".to_string());
+    assert_eq!(past_the_interface(&[wrong]), ["a.rs: certify"]);
 }

@@ -14,7 +14,7 @@
 use crate::world::{Event, Hold, Messages, Said, Scenario, Slice, World, key, txn};
 use meridian_base::record::{Outcome, Record};
 use meridian_base::{Standing, Timestamp};
-use meridian_commit::{PlantedBug, PlantedBugs};
+use meridian_commit::{PlantedBug, Rules};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 type Checked = Result<(), String>;
@@ -208,7 +208,7 @@ fn one() -> Scenario {
         waits: true,
         gateway_asks: true,
         hold: Hold::Back,
-        bugs: PlantedBugs::NONE,
+        rules: Rules::ALL,
     }
 }
 
@@ -309,7 +309,7 @@ fn two_transactions_over_three_groups() {
 fn every_planted_bug_is_found() {
     // The bound of a wait is not about safety: `states` has a test for it.
     for bug in PlantedBug::ALL.into_iter().filter(|b| *b != PlantedBug::WaitWithoutBound) {
-        let found = explore(&Scenario { bugs: PlantedBugs::only(bug), ..one() }, STATES_MAX);
+        let found = explore(&Scenario { rules: Rules::without(bug), ..one() }, STATES_MAX);
         assert!(found.is_err(), "{} was not found", bug.name());
     }
 }

@@ -6,7 +6,7 @@ use crate::world::{Group, Hold, Scenario, Slice, WATERMARK, group_id, key, prepa
 use meridian_base::limits::{EARLY_VOTES_MAX, PREPARE_WAIT_MAX};
 use meridian_base::record::Record;
 use meridian_base::{BallotMessage, Conflict, ConflictReason, Peer, Prepare, Refusal, Standing, Timestamp, Vote};
-use meridian_commit::{Action, PlantedBug, PlantedBugs};
+use meridian_commit::{Action, PlantedBug, Rules};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ const EVENTS: [Event; 9] = [
 ];
 
 /// A transaction of two groups; this is the first one.
-fn scenario(bugs: PlantedBugs) -> Scenario {
+fn scenario(rules: Rules) -> Scenario {
     let slice = |group| Slice { group, reads: &[1], writes: &[1] };
     Scenario {
         skews: &[0, 0],
@@ -74,7 +74,7 @@ fn scenario(bugs: PlantedBugs) -> Scenario {
         waits: true,
         gateway_asks: false,
         hold: Hold::No,
-        bugs,
+        rules,
     }
 }
 
@@ -84,8 +84,8 @@ struct Case {
 }
 
 impl Case {
-    fn new(bugs: PlantedBugs) -> Case {
-        Case { group: Group::new(0, &scenario(bugs)), out: Vec::new() }
+    fn new(rules: Rules) -> Case {
+        Case { group: Group::new(0, &scenario(rules)), out: Vec::new() }
     }
 
     fn receive(&mut self, message: BallotMessage) {
@@ -121,7 +121,7 @@ impl Case {
         let (id, from) = (txn(0), group_id(1));
         match event {
             Event::Prepare => {
-                let slices = &scenario(PlantedBugs::NONE).transactions[0];
+                let slices = &scenario(Rules::ALL).transactions[0];
                 self.receive(BallotMessage::Prepare(Box::new(prepare(0, slices, &slices[0], Hold::No))));
             }
             Event::Yes => self.receive(BallotMessage::Vote { id, from, vote: Vote::Yes(Timestamp::from_micros(5)) }),
@@ -129,7 +129,7 @@ impl Case {
             Event::VoteRequest => self.receive(BallotMessage::VoteRequest { id, from: Peer::Group(from) }),
             Event::OutcomeAck => self.receive(BallotMessage::OutcomeAck { id, from, reply: true }),
             Event::Durable => self.durable(),
-            Event::FailOver => self.group.fail_over(0, PlantedBugs::NONE),
+            Event::FailOver => self.group.fail_over(0, Rules::ALL),
             Event::Timer => {
                 self.group.timer(&mut self.out);
                 self.log();
@@ -142,7 +142,7 @@ impl Case {
     }
 
     fn is(state: State) -> Case {
-        let mut case = Case::new(PlantedBugs::NONE);
+        let mut case = Case::new(Rules::ALL);
         let events: &[Event] = match state {
             State::Unknown => &[],
             State::Waiting | State::Preparing => &[Event::Prepare],
@@ -243,7 +243,7 @@ fn table() -> String {
 /// other.
 #[test]
 fn what_is_certified_may_be_noted_in_until_it_is() {
-    let mut case = Case::new(PlantedBugs::NONE);
+    let mut case = Case::new(Rules::ALL);
     assert!(case.group.participant.certifying_mut(txn(0)).is_none());
     case.happen(Event::Prepare);
     assert!(case.group.participant.certifying_mut(txn(1)).is_none());
@@ -267,8 +267,8 @@ fn the_document_has_the_table_of_the_code() {
 #[test]
 fn a_prepare_does_not_wait_for_ever() {
     for bug in [false, true] {
-        let bugs = if bug { PlantedBugs::only(PlantedBug::WaitWithoutBound) } else { PlantedBugs::NONE };
-        let mut case = Case::new(bugs);
+        let rules = if bug { Rules::without(PlantedBug::WaitWithoutBound) } else { Rules::ALL };
+        let mut case = Case::new(rules);
         case.happen(Event::Prepare);
         case.happen(Event::VoteRequest);
         case.happen(Event::Timer);
@@ -281,8 +281,8 @@ fn a_prepare_does_not_wait_for_ever() {
 #[test]
 fn a_prepare_that_is_held_is_certified_when_it_is_wanted() {
     for wanted in [Event::Timer, Event::VoteRequest, Event::Yes] {
-        let mut case = Case::new(PlantedBugs::NONE);
-        let slices = &scenario(PlantedBugs::NONE).transactions[0];
+        let mut case = Case::new(Rules::ALL);
+        let slices = &scenario(Rules::ALL).transactions[0];
         let mut held = prepare(0, slices, &slices[0], Hold::Back);
         held.hold = Duration::from_millis(40);
         case.receive(BallotMessage::Prepare(Box::new(held)));
@@ -301,8 +301,8 @@ fn a_prepare_that_is_held_is_certified_when_it_is_wanted() {
 #[test]
 fn a_prepare_is_not_held_back_for_longer_than_it_may_wait() {
     let due = |hold: Duration| {
-        let mut case = Case::new(PlantedBugs::NONE);
-        let slices = &scenario(PlantedBugs::NONE).transactions[0];
+        let mut case = Case::new(Rules::ALL);
+        let slices = &scenario(Rules::ALL).transactions[0];
         let held = Prepare { hold, ..prepare(0, slices, &slices[0], Hold::Back) };
         case.receive(BallotMessage::Prepare(Box::new(held)));
         case.group.participant.next_tick().expect("it waits")
@@ -314,8 +314,8 @@ fn a_prepare_is_not_held_back_for_longer_than_it_may_wait() {
 /// The last but one does not have it certified: the others' votes are as far away as before.
 #[test]
 fn a_prepare_that_is_held_waits_for_every_other_vote() {
-    let mut case = Case::new(PlantedBugs::NONE);
-    let slices = &scenario(PlantedBugs::NONE).transactions[0];
+    let mut case = Case::new(Rules::ALL);
+    let slices = &scenario(Rules::ALL).transactions[0];
     let participants = vec![group_id(0), group_id(1), group_id(2)];
     let held = Prepare { hold: Duration::from_millis(40), participants, ..prepare(0, slices, &slices[0], Hold::Back) };
     case.receive(BallotMessage::Prepare(Box::new(held)));
@@ -360,8 +360,8 @@ fn what_has_begun_to_vote_is_not_forgotten_before_it_has() {
 /// Nobody else is there to remind a new term of it: time does.
 #[test]
 fn a_transaction_of_one_group_ends_in_whatever_term() {
-    let mut case = Case::new(PlantedBugs::NONE);
-    let slices = &scenario(PlantedBugs::NONE).transactions[0];
+    let mut case = Case::new(Rules::ALL);
+    let slices = &scenario(Rules::ALL).transactions[0];
     let alone = Prepare { participants: vec![group_id(0)], ..prepare(0, slices, &slices[0], Hold::No) };
     case.receive(BallotMessage::Prepare(Box::new(alone)));
     case.certify();
@@ -384,18 +384,18 @@ fn a_transaction_of_one_group_ends_in_whatever_term() {
 #[test]
 fn a_prepare_that_is_last_is_certified_after_the_others_alone() {
     let last = || {
-        let slices = &scenario(PlantedBugs::NONE).transactions[0];
+        let slices = &scenario(Rules::ALL).transactions[0];
         BallotMessage::Prepare(Box::new(prepare(0, slices, &slices[0], Hold::Last)))
     };
     for (event, done) in [(Event::Timer, "refuse"), (Event::VoteRequest, "refuse"), (Event::Yes, "certify")] {
-        let mut case = Case::new(PlantedBugs::NONE);
+        let mut case = Case::new(Rules::ALL);
         case.receive(last());
         assert_eq!(case.did(), "–");
         case.happen(event);
         let did = case.did();
         assert!(did.contains(if done == "refuse" { "Refused" } else { done }), "{event:?}: {did}");
     }
-    let mut case = Case::new(PlantedBugs::NONE);
+    let mut case = Case::new(Rules::ALL);
     case.happen(Event::Yes);
     case.receive(last());
     assert_eq!(case.did(), "certify");
@@ -403,7 +403,7 @@ fn a_prepare_that_is_last_is_certified_after_the_others_alone() {
 
 #[test]
 fn what_is_settled_takes_no_space() {
-    let mut case = Case::new(PlantedBugs::NONE);
+    let mut case = Case::new(Rules::ALL);
     for event in [Event::Prepare, Event::Yes, Event::OutcomeAck] {
         case.happen(event);
     }
@@ -439,7 +439,7 @@ fn what_is_on_its_way_to_be_settled_is_not_settled_again() {
 /// transactions behind.
 #[test]
 fn what_is_remembered_does_not_grow_with_what_has_happened() {
-    let scenario = scenario(PlantedBugs::NONE);
+    let scenario = scenario(Rules::ALL);
     let mut groups: Vec<Group> = (0..2).map(|n| Group::new(n, &scenario)).collect();
     let mut largest = 0;
     for t in 0..30_000 {
@@ -526,8 +526,8 @@ fn what_is_missing_is_told_group_by_group() {
 #[test]
 fn a_prepare_that_is_certified_keeps_its_turn_and_its_place_in_the_queue() {
     for (has_queued, is_late) in [(false, false), (false, true), (true, false), (true, true)] {
-        let mut case = Case::new(PlantedBugs::NONE);
-        let slices = &scenario(PlantedBugs::NONE).transactions[0];
+        let mut case = Case::new(Rules::ALL);
+        let slices = &scenario(Rules::ALL).transactions[0];
         let prepare = Prepare { has_queued, is_late, ..prepare(0, slices, &slices[0], Hold::No) };
         let asked = |case: &Case| (case.group.participant.has_queued(txn(0)), case.group.participant.is_late(txn(0)));
         assert_eq!(asked(&case), (false, false), "unknown");
@@ -542,12 +542,10 @@ fn a_prepare_that_is_certified_keeps_its_turn_and_its_place_in_the_queue() {
 /// it there.
 #[test]
 fn a_prepare_that_is_older_than_the_watermark_may_be_gets_a_no() {
-    for (bugs, expected) in
-        [(PlantedBugs::NONE, State::Refusing), (PlantedBugs::only(PlantedBug::LatePrepareAsNew), State::Waiting)]
-    {
-        let mut case = Case::new(bugs);
+    for (rules, expected) in [(Rules::ALL, State::Refusing), (Rules::without(PlantedBug::LatePrepareAsNew), State::Waiting)] {
+        let mut case = Case::new(rules);
         case.group.timer(&mut case.out);
-        let slices = &scenario(bugs).transactions[0];
+        let slices = &scenario(rules).transactions[0];
         case.receive(BallotMessage::Prepare(Box::new(prepare(0, slices, &slices[0], Hold::No))));
         assert_eq!(case.state(), expected);
     }
@@ -590,7 +588,7 @@ fn why_it_was_refused_is_told_to_the_gateway_alone() {
 
 #[test]
 fn votes_that_nobody_waits_for_are_dropped() {
-    let mut case = Case::new(PlantedBugs::NONE);
+    let mut case = Case::new(Rules::ALL);
     for t in 0..2 * EARLY_VOTES_MAX {
         case.receive(BallotMessage::Vote { id: txn(t), from: group_id(1), vote: Vote::Yes(Timestamp(9)) });
         assert_eq!(case.group.participant.len(), (t + 1).min(EARLY_VOTES_MAX), "none is dropped before that");

@@ -13,7 +13,7 @@ use meridian_base::{
     BallotMessage, Clock, ColumnMask, CommitRequest, GroupId, Key, Ledger, LogPosition, NodeId, Peer, Prepare, ReadEntry,
     Refusal, SchemaUse, Standing, Target, Timestamp, TxnId, Vote, Write,
 };
-use meridian_commit::{Action, Participant, PlantedBugs};
+use meridian_commit::{Action, Participant, Rules};
 use meridian_region::{Deciding, Engine, GroupState, Preparation, Turn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -65,7 +65,7 @@ pub struct Scenario {
     pub gateway_asks: bool,
     /// The first transaction's Prepare at the first group.
     pub hold: Hold,
-    pub bugs: PlantedBugs,
+    pub rules: Rules,
 }
 
 /// Which event. The numbers are of groups, of transactions and of messages.
@@ -156,17 +156,17 @@ pub fn key(k: u8) -> Key {
 impl Group {
     pub fn new(n: usize, scenario: &Scenario) -> Group {
         let id = group_id(n);
-        let bugs = meridian_region::PlantedBugs::NONE;
-        let mut state = GroupState::new(bugs);
+        let rules = meridian_region::Rules::ALL;
+        let mut state = GroupState::new(rules);
         let grant = SchemaGrant { bound: Timestamp::MAX, seq: 1, ..SchemaGrant::default() };
         state.apply(LogPosition { index: 1, term: 1 }, &Payload { records: vec![Record::Schema(grant)], ..Payload::default() });
         let mut group = Group {
             id,
             physical: START + scenario.skews[n],
             time: Timestamp::from_micros(START),
-            engine: Engine::start(NodeId(1), id, &state, bugs),
+            engine: Engine::start(NodeId(1), id, &state, rules),
             clock_at: Timestamp::MIN,
-            participant: Participant::start(id, &state, Timestamp::from_micros(START), scenario.bugs),
+            participant: Participant::start(id, &state, Timestamp::from_micros(START), scenario.rules),
             state,
             store: Store::default(),
             pending: Vec::new(),
@@ -217,17 +217,17 @@ impl Group {
     }
 
     /// A new primary, with what the log has. Its state comes from an encoded snapshot.
-    pub fn fail_over(&mut self, survivors: usize, bugs: PlantedBugs) {
+    pub fn fail_over(&mut self, survivors: usize, rules: Rules) {
         let pending = std::mem::take(&mut self.pending);
         for record in pending.into_iter().take(survivors) {
             let payload = Payload { records: vec![record], ..self.payload() };
             self.apply(&payload);
         }
-        let none = meridian_region::PlantedBugs::NONE;
+        let none = meridian_region::Rules::ALL;
         self.state = GroupState::decode(&self.state.encode(), none).expect("what was encoded");
         self.deciding.clear();
         self.engine = Engine::start(NodeId(1), self.id, &self.state, none);
-        self.participant = Participant::start(self.id, &self.state, self.time, bugs);
+        self.participant = Participant::start(self.id, &self.state, self.time, rules);
         self.serve();
     }
 
@@ -330,7 +330,7 @@ impl World {
             Event::Durable(_) => group.durable(&mut out),
             Event::Crash(_, survivors) => {
                 group.crashes += 1;
-                group.fail_over(survivors, scenario.bugs);
+                group.fail_over(survivors, scenario.rules);
             }
             Event::Timer(_) => group.timer(&mut out),
             Event::Watermark(_) => group.watermark(&mut out),

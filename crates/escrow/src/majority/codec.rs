@@ -1,5 +1,5 @@
-//! The bytes of a [`Round`]. Big-endian; a format byte first, which no other value of a share's keys
-//! begins with.
+//! The bytes of a [`Round`]. Big-endian; a format byte first, which no other value of a share's
+//! keys begins with.
 //!
 //! ```text
 //! round    = 3 | incarnation 12 | instance u64 | promised | flags u8 | offer? | accepted? | count u8 | kept*

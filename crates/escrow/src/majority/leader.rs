@@ -1,9 +1,9 @@
 //! What the leader of a ballot does. All of it may be lost: any site takes over with a higher
 //! ballot.
 
-use super::bugs::{PlantedBug, PlantedBugs};
 use super::message::{Kind, Message};
 use super::round::Round;
+use super::rules::Rules;
 use super::site::{Here, OwnPromise, Site, Write};
 use super::value::{Accepted, Ballot, Offered, Value};
 use meridian_base::limits::ESCROW_SITES_MAX;
@@ -46,7 +46,7 @@ struct Answer {
 /// One ballot of one instance. It lives in the memory of the site's primary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leader {
-    bugs: PlantedBugs,
+    rules: Rules,
     incarnation: TxnId,
     instance: u64,
     ballot: Ballot,
@@ -67,15 +67,16 @@ pub struct Beginning {
 }
 
 impl Leader {
-    /// The site begins a ballot in its current instance: to get tokens, or because an offer has been
-    /// out for too long. An offer that is out stays as it is (E17). `None`: no ballot may begin,
-    /// because no offer may go out, or because the incarnation is over.
+    /// The site begins a ballot in its current instance: to get tokens, or because an offer has
+    /// been out for too long. An offer that is out stays as it is (E17). `None`: no ballot may
+    /// begin, because no offer may go out, or because the incarnation is over.
     ///
     /// The write holds the site's own promise. It is durable before any of the leader's messages
     /// leave, else a leader that is restarted could use the ballot for another value.
     ///
-    /// `incarnation`: that of the site's share, or without one that of the row. `sites`: all sites of
-    /// the row. `above`: the highest number of a ballot that is known ([`Leader::highest`]), or 0.
+    /// `incarnation`: that of the site's share, or without one that of the row. `sites`: all sites
+    /// of the row. `above`: the highest number of a ballot that is known ([`Leader::highest`]), or
+    /// 0.
     pub fn begin(
         site: &Site,
         stored: Option<&Round>,
@@ -89,7 +90,7 @@ impl Leader {
         let offered = leads.offer.map(|offer| Offered { offer, wants: here.wants, hlc: here.now });
         let own = Answer { offered, accepted: leads.accepted };
         let leader = Leader {
-            bugs: site.bugs(),
+            rules: site.rules(),
             incarnation,
             instance: leads.instance,
             ballot: leads.promised,
@@ -149,7 +150,7 @@ impl Leader {
 
     /// A message to this site; what is none for a leader, or for another ballot, does nothing.
     pub fn receive(&mut self, from: GroupId, message: &Message, now: Timestamp) -> Vec<(GroupId, Message)> {
-        let is_ours = message.incarnation == self.incarnation || self.bugs.has(PlantedBug::IgnoresIncarnation);
+        let is_ours = message.incarnation == self.incarnation || !self.rules.compares_incarnations();
         let is_heard = self.sites.contains(&from)
             && message.is_sound(from)
             && message.is_near(self.instance, self.highest)
@@ -199,14 +200,14 @@ impl Leader {
             return Vec::new();
         }
         let accepted = answers.values().filter_map(|answer| answer.accepted.as_ref());
-        let adopted = accepted.max_by_key(|accepted| accepted.ballot).filter(|_| !self.bugs.has(PlantedBug::PrefersOwnValue));
+        let adopted = accepted.max_by_key(|accepted| accepted.ballot).filter(|_| self.rules.prefers_accepted());
         let value = match adopted {
             Some(accepted) => accepted.value.clone(),
             // Those who are outbid give no answer.
             None if *is_enough || answers.len() + self.outbid.len() >= self.sites.len() => {
                 let offers = answers.iter().filter_map(|(site, answer)| Some((*site, answer.offered?)));
                 let mut value = Value::divide(&offers.collect());
-                if self.bugs.has(PlantedBug::NoCreditTime) {
+                if !self.rules.carries_credit_time() {
                     value.hlc = Timestamp::MIN;
                 }
                 value
@@ -219,7 +220,7 @@ impl Leader {
 
     fn decide(&mut self, now: Timestamp) -> Vec<(GroupId, Message)> {
         let Phase::Accepting { value, accepted } = &self.phase else { return Vec::new() };
-        let is_half = self.bugs.has(PlantedBug::HalfDecides) && accepted.len() * 2 >= self.sites.len() - 1;
+        let is_half = !self.rules.majority_decides() && accepted.len() * 2 >= self.sites.len() - 1;
         if !self.is_majority(accepted.len()) && !is_half {
             return Vec::new();
         }

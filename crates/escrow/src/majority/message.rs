@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// More rounds and ballots than there ever are: a larger number comes from a damaged message, and
 /// would stand in the way of all later ones.
 const NUMBER_MAX: u64 = 1 << 62;
-/// No honest site is further ahead than this: with a ballot each millisecond it takes 49 days to get
-/// there.
+/// No honest site is further ahead than this: with a ballot each millisecond it takes 49 days to
+/// get there.
 const AHEAD_MAX: u64 = 1 << 32;
 
 /// A message about one row. Every one may be lost, repeated, late and out of order.
@@ -45,9 +45,10 @@ pub enum Kind {
     Decided { value: Value },
     /// The sender has seen that it is behind the receiver: «what have I missed?»
     Fetch,
-    /// The answer to [`Kind::Fetch`], and to an ask in an instance that is over at the sender. Of the
-    /// rounds from the receiver's own up to the sender's, `part` is the only one that it has part in.
-    /// `kept`: everything that the sender keeps for other sites, which the receiver adopts (E19).
+    /// The answer to [`Kind::Fetch`], and to an ask in an instance that is over at the sender. Of
+    /// the rounds from the receiver's own up to the sender's, `part` is the only one that it has
+    /// part in. `kept`: everything that the sender keeps for other sites, which the receiver adopts
+    /// (E19).
     Behind { part: Option<Kept>, kept: BTreeMap<GroupId, Kept> },
     /// The incarnation is over at the sender (E20).
     Over,

@@ -1,5 +1,5 @@
-//! The protocol `majority`: Avantan[(n+1)/2] as pure state machines (design: escrow, E14, E15, E17 to
-//! E20; Samya, §4.3.1).
+//! The protocol `majority`: Avantan[(n+1)/2] as pure state machines (design: escrow, E14, E15, E17
+//! to E20; Samya, §4.3.1).
 //!
 //! # The protocol in a page
 //!
@@ -15,9 +15,9 @@
 //! there may be one, since any two majorities share a site.
 //!
 //! A site may miss a decision in which it has a part. Each site that has applied the decision keeps
-//! that part for it (counterexample 36). A site that learns that it has no part in a round takes over
-//! the parts that its informant keeps for others, since it answers for these rounds from then on
-//! (counterexample 80).
+//! that part for it (counterexample 36). A site that learns that it has no part in a round takes
+//! over the parts that its informant keeps for others, since it answers for these rounds from then
+//! on (counterexample 80).
 //!
 //! # What is here
 //!
@@ -26,27 +26,27 @@
 //! * [`Leader`]: what the leader of a ballot does.
 //! * [`Rows`]: which rows have a leader or an offer out, and when something is to be done for them.
 //! * [`Round`]: what a site stores, the value of the key `P 02`.
-//! * [`PlantedBug`]: rules left out, for the tests to find.
+//! * [`PlantedBug`]: broken rules, for the tests to find.
 //!
 //! # How it is tested
 //!
 //! `tests/all`: the state table cell by cell (`states`); random histories of three and five sites
 //! with lost, repeated and late messages, crashes, deltas and numbers that are set (`histories`);
-//! the same with each bug planted (`bugs`).
+//! the same with each rule broken (`bugs`).
 
-mod bugs;
 mod codec;
 mod leader;
 mod message;
 mod round;
 mod rows;
+mod rules;
 mod site;
 mod value;
 
-pub use bugs::{PlantedBug, PlantedBugs};
 pub use leader::{Beginning, End, Leader};
 pub use message::{Kind, Message};
 pub use round::Round;
 pub use rows::{Due, PAUSE_MAX, Rows};
+pub use rules::{PlantedBug, Rules};
 pub use site::{Granted, Here, Site, Step, Write};
 pub use value::{Accepted, Ballot, Kept, Part, TOKENS_MAX, Value, Want, Wants};

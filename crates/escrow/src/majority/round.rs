@@ -14,8 +14,8 @@ pub struct Round {
     pub instance: u64,
     /// The highest ballot that the site has answered in this instance.
     pub promised: Ballot,
-    /// Tokens held for this instance until the site knows what it decided (E17). `None`: no offer is
-    /// out. An offer of no tokens is an offer: the site may be granted some.
+    /// Tokens held for this instance until the site knows what it decided (E17). `None`: no offer
+    /// is out. An offer of no tokens is an offer: the site may be granted some.
     pub offer: Option<Free>,
     /// What the site has accepted in this instance, under the highest ballot.
     pub accepted: Option<Accepted>,

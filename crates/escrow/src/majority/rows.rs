@@ -1,5 +1,6 @@
 //! The rows of a site that have a leader here, or an offer out: what is in a primary's memory, and
-//! when something is to be done for them (`docs/design/majority.md`, «Timers»). All of it may be lost.
+//! when something is to be done for them (`docs/design/majority.md`, «Timers»). All of it may be
+//! lost.
 //!
 //! Time is a duration since some moment that the caller has chosen, and never goes back.
 
@@ -10,9 +11,9 @@ use meridian_base::{GroupId, Key, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// The longest pause between two ballots of a row while no majority answers, without its random part,
-/// which is as long at most. A site is not told when a majority can be reached again, and its rounds
-/// have to end within ten seconds from then.
+/// The longest pause between two ballots of a row while no majority answers, without its random
+/// part, which is as long at most. A site is not told when a majority can be reached again, and its
+/// rounds have to end within ten seconds from then.
 pub const PAUSE_MAX: Duration = Duration::from_secs(4);
 /// A round trip that is not known, or that is shorter, is taken for this.
 const ROUND_TRIP_MIN: Duration = Duration::from_millis(1);
@@ -88,8 +89,8 @@ impl Rows {
         self.rows.get(share).map_or(0, |row| row.highest)
     }
 
-    /// A ballot's own promise is applied: the messages to send. `round_trip`: the largest to a site of
-    /// the row. An earlier leader of the row is replaced.
+    /// A ballot's own promise is applied: the messages to send. `round_trip`: the largest to a site
+    /// of the row. An earlier leader of the row is replaced.
     pub fn lead(
         &mut self,
         share: &Key,
@@ -137,8 +138,8 @@ impl Rows {
         sent
     }
 
-    /// What the site stores of a row's round is this now, or was found to be when the row was loaded;
-    /// `None`: nothing, or it is of another incarnation than the share. `is_out`: see
+    /// What the site stores of a row's round is this now, or was found to be when the row was
+    /// loaded; `None`: nothing, or it is of another incarnation than the share. `is_out`: see
     /// [`super::Site::is_out`].
     pub fn stored(&mut self, share: &Key, round: Option<&Round>, is_out: bool, round_trip: Duration, now: Duration) {
         if !is_out && !self.rows.contains_key(share) {

@@ -1,8 +1,8 @@
 //! What a site does with messages: the table of `docs/design/majority.md`.
 
-use super::bugs::{PlantedBug, PlantedBugs};
 use super::message::{Kind, Message};
 use super::round::Round;
+use super::rules::Rules;
 use super::value::{Accepted, Ballot, Kept, TOKENS_MAX, Value, Wants};
 use meridian_base::escrow::{Free, Late};
 use meridian_base::{GroupId, Timestamp, TxnId};
@@ -68,26 +68,26 @@ enum Standing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Site {
     id: GroupId,
-    bugs: PlantedBugs,
+    rules: Rules,
 }
 
 impl Site {
-    pub fn new(id: GroupId, bugs: PlantedBugs) -> Site {
-        Site { id, bugs }
+    pub fn new(id: GroupId, rules: Rules) -> Site {
+        Site { id, rules }
     }
 
     pub(super) fn id(&self) -> GroupId {
         self.id
     }
-    pub(super) fn bugs(&self) -> PlantedBugs {
-        self.bugs
+    pub(super) fn rules(&self) -> Rules {
+        self.rules
     }
 
-    /// Tokens that an offer holds back, and that no delta may take (E17). `share`: the incarnation of
-    /// the share, if there is one.
+    /// Tokens that an offer holds back, and that no delta may take (E17). `share`: the incarnation
+    /// of the share, if there is one.
     pub fn held(&self, stored: Option<&Round>, share: Option<TxnId>) -> Free {
         let offer = stored.filter(|round| Some(round.incarnation) == share).and_then(|round| round.offer);
-        offer.filter(|_| !self.bugs.has(PlantedBug::OfferNotHeld)).unwrap_or_default()
+        offer.filter(|_| self.rules.holds_offers()).unwrap_or_default()
     }
 
     /// Whether an offer is out: the site ends the round by itself if no other site does.
@@ -96,10 +96,10 @@ impl Site {
         stored.is_some_and(|round| round.offer.is_some() && share.is_none_or(|share| share == round.incarnation))
     }
 
-    /// Whether a transaction that begins a new incarnation may be prepared here (E20). One that keeps
-    /// the grants has to ask; SET and DELETE write them anew, and need not.
+    /// Whether a transaction that begins a new incarnation may be prepared here (E20). One that
+    /// keeps the grants has to ask; SET and DELETE write them anew, and need not.
     pub fn may_set(&self, stored: Option<&Round>, share: Option<TxnId>) -> bool {
-        !self.is_out(stored, share) || self.bugs.has(PlantedBug::SetIgnoresOffer)
+        !self.is_out(stored, share) || !self.rules.sets_await_offers()
     }
 
     /// What the site does with a message. Messages of its own [`super::Leader`] come here, too, as
@@ -130,7 +130,7 @@ impl Site {
     /// The state with which a message of an incarnation is answered.
     fn standing(&self, stored: Option<&Round>, here: &Here, asked: TxnId) -> Standing {
         let stored_of = |of: TxnId| stored.filter(|r| r.incarnation == of).cloned().unwrap_or_else(|| Round::new(of));
-        if self.bugs.has(PlantedBug::IgnoresIncarnation) {
+        if !self.rules.compares_incarnations() {
             return Standing::Current(stored_of(here.incarnation.unwrap_or(asked)));
         }
         match here.incarnation {
@@ -153,21 +153,21 @@ impl Site {
         if round.offer.is_none() && round.accepted.is_none() {
             return None;
         }
-        if self.bugs.has(PlantedBug::GivesUp) && before.offer.is_some() && before.accepted.is_none() {
+        if !self.rules.holds_out() && before.offer.is_some() && before.accepted.is_none() {
             round.offer = None;
         }
         let leads = round.clone();
-        if self.bugs.has(PlantedBug::BallotNotWritten) {
+        if !self.rules.writes_ballots() {
             round.promised = before.promised;
         }
         Some(OwnPromise { write: Write { round, granted: None }, leads })
     }
 
-    /// An offer goes out, unless one is out or none may. With a value accepted it would be of no use:
-    /// the leader adopts that value or a later one, and it has no part for this site.
+    /// An offer goes out, unless one is out or none may. With a value accepted it would be of no
+    /// use: the leader adopts that value or a later one, and it has no part for this site.
     fn make_offer(&self, round: &mut Round, here: &Here) {
         let is_new = round.offer.is_none() && round.accepted.is_none() && here.may_offer;
-        if is_new || (round.offer.is_some() && self.bugs.has(PlantedBug::OffersAgain)) {
+        if is_new || (round.offer.is_some() && !self.rules.offers_once()) {
             let above = |free: i128, keep: i128| (free - keep).clamp(0, TOKENS_MAX);
             round.offer = Some(Free { down: above(here.free.down, here.keep.down), up: above(here.free.up, here.keep.up) });
         }
@@ -198,10 +198,6 @@ impl Turn<'_> {
         Step { write, send: self.send }
     }
 
-    fn has(&self, bug: PlantedBug) -> bool {
-        self.site.bugs.has(bug)
-    }
-
     fn reply(&mut self, kind: Kind) {
         let message = Message { incarnation: self.round.incarnation, instance: self.round.instance, hlc: self.here.now, kind };
         self.send.push((self.from, message));
@@ -210,7 +206,7 @@ impl Turn<'_> {
     fn receive(&mut self, message: &Message) {
         match &message.kind {
             Kind::Behind { part, kept } => self.catch_up(message.instance, part.as_ref(), kept),
-            Kind::Decided { value } if self.has(PlantedBug::AnyInstance) && self.round.offer.is_some() => {
+            Kind::Decided { value } if !self.site.rules.compares_instances() && self.round.offer.is_some() => {
                 self.decided(value, message.instance);
             }
             Kind::Ask { .. } | Kind::Accept { .. } | Kind::Fetch if message.instance < self.round.instance => {
@@ -228,7 +224,7 @@ impl Turn<'_> {
     }
 
     fn ask(&mut self, ballot: Ballot) {
-        if ballot < self.round.promised && !self.has(PlantedBug::ForgetsPromise) {
+        if ballot < self.round.promised && self.site.rules.keeps_promises() {
             return self.reply(Kind::Outbid { ballot, promised: self.round.promised });
         }
         if ballot > self.round.promised {
@@ -241,7 +237,7 @@ impl Turn<'_> {
     }
 
     fn accept(&mut self, ballot: Ballot, value: &Value) {
-        if ballot < self.round.promised && !self.has(PlantedBug::ForgetsPromise) {
+        if ballot < self.round.promised && self.site.rules.keeps_promises() {
             return self.reply(Kind::Outbid { ballot, promised: self.round.promised });
         }
         if self.round.accepted.as_ref().is_none_or(|accepted| accepted.ballot != ballot) {
@@ -258,7 +254,7 @@ impl Turn<'_> {
         self.apply(value.kept(self.site.id, instance), value.parts.get(&self.site.id).map(|part| part.granted));
         let next = self.round.instance.max(instance) + 1;
         self.round.go_to(next);
-        if !self.has(PlantedBug::ForgetsDecision) {
+        if self.site.rules.keeps_decisions() {
             let others = value.parts.keys().filter(|site| **site != self.site.id);
             let others = others.filter_map(|site| Some((*site, value.kept(*site, instance)?)));
             self.round.kept.extend(others);
@@ -268,7 +264,7 @@ impl Turn<'_> {
     fn apply(&mut self, part: Option<Kept>, granted: Option<Free>) {
         self.write = true;
         let Some(mut part) = part else { return };
-        if let Some(granted) = granted.filter(|_| self.has(PlantedBug::SetsGrants)) {
+        if let Some(granted) = granted.filter(|_| !self.site.rules.adds_to_grants()) {
             let free = self.here.free;
             part.change = Free { down: granted.down - free.down, up: granted.up - free.up };
         }
@@ -283,8 +279,8 @@ impl Turn<'_> {
         self.reply(Kind::Behind { part, kept });
     }
 
-    /// The site has missed the rounds from its own up to the sender's. It has part in one of them at
-    /// most: a site makes no offer in a round before the round before it is over there.
+    /// The site has missed the rounds from its own up to the sender's. It has part in one of them
+    /// at most: a site makes no offer in a round before the round before it is over there.
     fn catch_up(&mut self, instance: u64, part: Option<&Kept>, kept: &BTreeMap<GroupId, Kept>) {
         // A site has no part in a round beyond its own.
         let is_possible = part.is_none_or(|part| part.instance <= self.round.instance);
@@ -294,11 +290,11 @@ impl Turn<'_> {
         // A part in a round before this site's has been applied already: the answer is late.
         self.apply(part.filter(|part| part.instance == self.round.instance).copied(), None);
         self.round.go_to(instance);
-        if self.has(PlantedBug::DoesNotAdopt) {
+        if !self.site.rules.adopts() {
             return;
         }
-        // The sender knows of all rounds below its own, so what it keeps for a site is as new as what
-        // is kept here, or newer.
+        // The sender knows of all rounds below its own, so what it keeps for a site is as new as
+        // what is kept here, or newer.
         self.round.kept.extend(kept.iter().filter(|(site, _)| **site != self.site.id));
     }
 }

@@ -1,16 +1,16 @@
 //! Each planted bug is found by the random histories.
 
 use crate::histories::{Plan, plan, run};
-use meridian_escrow::majority::{PlantedBug, PlantedBugs};
+use meridian_escrow::majority::{PlantedBug, Rules};
 
 const HISTORIES: u64 = 20_000;
 
 /// What is wrong when a rule is left out.
 fn found(bug: PlantedBug) -> String {
-    let bugs = PlantedBugs::only(bug);
+    let rules = Rules::without(bug);
     let plans = [Plan { steps: 90, ..plan(3) }, Plan { steps: 120, ..plan(5) }, Plan { steps: 120, changes: true, ..plan(3) }];
     let found = plans.into_iter().find_map(|plan| {
-        let plan = Plan { bugs, is_strict: false, ..plan };
+        let plan = Plan { rules, is_strict: false, ..plan };
         run(plan, 1, HISTORIES).err().map(|(seed, wrong)| format!("{} sites, history {seed}: {wrong}", plan.sites))
     });
     found.unwrap_or_else(|| panic!("{} is not found", bug.name()))

@@ -3,7 +3,7 @@
 use meridian_base::escrow::Free;
 use meridian_base::{GroupId, NodeId, Timestamp, TxnId, envelope};
 use meridian_escrow::majority::{
-    Accepted, Ballot, Here, Kept, Kind, Leader, Message, Part, PlantedBugs, Round, Site, Value, Want, Wants,
+    Accepted, Ballot, Here, Kept, Kind, Leader, Message, Part, Round, Rules, Site, Value, Want, Wants,
 };
 use meridian_fixtures::Fixtures;
 use proptest::prelude::*;
@@ -105,7 +105,7 @@ proptest! {
             may_offer: true,
             now: Timestamp(90),
         };
-        let site = Site::new(GroupId(3), PlantedBugs::NONE);
+        let site = Site::new(GroupId(3), Rules::ALL);
         let sites: BTreeSet<GroupId> = (2..6).map(GroupId).collect();
         let mut at = stored;
         for _ in 0..2 {

@@ -9,7 +9,7 @@
 //! every timestamp (E15).
 
 use crate::world::{Checked, Counts, World};
-use meridian_escrow::majority::{PlantedBug, PlantedBugs};
+use meridian_escrow::majority::{PlantedBug, Rules};
 
 /// Ballots that the sites begin after faults have ended. A ballot without a rival ends its round.
 const ENDING_ATTEMPTS: usize = 60;
@@ -32,7 +32,7 @@ pub struct Plan {
     pub is_strict: bool,
     /// Until the end.
     pub faults: bool,
-    pub bugs: PlantedBugs,
+    pub rules: Rules,
 }
 
 pub fn plan(sites: usize) -> Plan {
@@ -45,7 +45,7 @@ pub fn plan(sites: usize) -> Plan {
         sets_over_offers: false,
         is_strict: true,
         faults: true,
-        bugs: PlantedBugs::NONE,
+        rules: Rules::ALL,
     }
 }
 
@@ -175,7 +175,7 @@ fn set_and_delete_need_not_wait_for_offers() {
 
 #[test]
 fn a_bug_is_told_with_its_history() {
-    let plan = Plan { bugs: PlantedBugs::only(PlantedBug::GivesUp), ..plan(3) };
+    let plan = Plan { rules: Rules::without(PlantedBug::GivesUp), ..plan(3) };
     let (seed, wrong) = run(plan, 1, 10_000).expect_err("the bug shows");
     assert!(explain(plan, seed).contains(&wrong));
 }

@@ -3,7 +3,7 @@
 use meridian_base::escrow::Free;
 use meridian_base::{GroupId, NodeId, Timestamp, TxnId};
 use meridian_escrow::majority::{
-    Accepted, Ballot, End, Here, Kept, Kind, Leader, Message, Part, PlantedBugs, Round, Site, Step, Value, Want, Wants,
+    Accepted, Ballot, End, Here, Kept, Kind, Leader, Message, Part, Round, Rules, Site, Step, Value, Want, Wants,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ fn wants(up: i128) -> Wants {
 }
 fn begin_with(stored: Round, of: u32, above: u64) -> Leader {
     let sites: BTreeSet<GroupId> = (2..2 + of).map(GroupId).collect();
-    let site = Site::new(OWN, PlantedBugs::NONE);
+    let site = Site::new(OWN, Rules::ALL);
     let begun = Leader::begin(&site, Some(&stored), &here(tokens(1, 1), wants(4)), txn(), &sites, above);
     begun.expect("a ballot begins").leader
 }
@@ -203,7 +203,7 @@ fn a_leader_ends_with_its_instance() {
 /// A site without a share takes part, and leads, under the row's incarnation.
 #[test]
 fn a_site_without_a_share_takes_part() {
-    let site = Site::new(OWN, PlantedBugs::NONE);
+    let site = Site::new(OWN, Rules::ALL);
     let here = Here { incarnation: None, ..here(tokens(0, 0), wants(1)) };
     let ask = Message { instance: 0, ..message(Kind::Ask { ballot: Ballot { number: 1, site: GroupId(3) } }) };
     let step = site.step(None, &here, GroupId(3), &ask);
@@ -228,7 +228,7 @@ fn a_site_without_a_share_takes_part() {
 /// What is held is the offer, of the share's incarnation.
 #[test]
 fn an_offer_is_held() {
-    let site = Site::new(OWN, PlantedBugs::NONE);
+    let site = Site::new(OWN, Rules::ALL);
     let here = Here { keep: tokens(2, 9), ..here(tokens(5, 5), Wants::default()) };
     let step = site.step(
         None,
@@ -250,7 +250,7 @@ fn an_offer_is_held() {
 /// What is kept for a site goes when the site is seen beyond it, with the next write.
 #[test]
 fn what_a_site_has_is_not_kept_for_it() {
-    let site = Site::new(OWN, PlantedBugs::NONE);
+    let site = Site::new(OWN, Rules::ALL);
     let here = here(tokens(5, 5), Wants::default());
     let kept = Kept { instance: INSTANCE - 1, hlc: NOW, change: tokens(1, 0) };
     let all = BTreeMap::from([(GroupId(3), kept), (GroupId(4), kept)]);
@@ -272,7 +272,7 @@ fn what_a_site_has_is_not_kept_for_it() {
 
 #[test]
 fn a_repeated_message_is_answered_again_and_not_written() {
-    let site = Site::new(OWN, PlantedBugs::NONE);
+    let site = Site::new(OWN, Rules::ALL);
     let here = here(tokens(5, 5), Wants::default());
     let ballot = Ballot { number: 1, site: GroupId(3) };
     let value = accepted(1, 3, 7).value;
@@ -290,7 +290,7 @@ fn numbers_that_are_far_ahead_are_ignored() {
     const FAR: u64 = 1 << 33;
     let stored = Round { instance: INSTANCE, promised: ballot(5), ..Round::new(txn()) };
     let from = GroupId(3);
-    let site = Site::new(OWN, PlantedBugs::NONE);
+    let site = Site::new(OWN, Rules::ALL);
     let hears = |instance: u64, kind: Kind| {
         let message = Message { instance, ..message(kind) };
         site.step(Some(&stored), &here(tokens(1, 1), wants(4)), from, &message) != Step::default()

@@ -1,11 +1,11 @@
-//! The timers of rows: by hand, and over a network that loses most messages for a while. Nothing but
-//! timers begins a ballot there, and in the end no offer is out and no row takes memory.
+//! The timers of rows: by hand, and over a network that loses most messages for a while. Nothing
+//! but timers begins a ballot there, and in the end no offer is out and no row takes memory.
 
 use crate::world::Random;
 use meridian_base::escrow::{Bounds, Free, Share};
 use meridian_base::{GroupId, Key, NodeId, Timestamp, TxnId};
 use meridian_escrow::majority::{
-    Due, Here, Kind, Leader, Message, PAUSE_MAX, PlantedBugs, Round, Rows, Site, Step, Want, Wants, Write,
+    Due, Here, Kind, Leader, Message, PAUSE_MAX, Round, Rows, Rules, Site, Step, Want, Wants, Write,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -28,7 +28,7 @@ fn here(share: Option<Share>, hlc: Timestamp) -> Here {
     Here { incarnation: Some(TXN), over: Timestamp::MIN, free, keep: Free::default(), wants, may_offer: true, now: hlc }
 }
 fn leader(of: u32) -> (Leader, Round) {
-    let site = Site::new(GroupId(2), PlantedBugs::NONE);
+    let site = Site::new(GroupId(2), Rules::ALL);
     let begun = Leader::begin(&site, None, &here(None, Timestamp(5)), TXN, &sites(of), 0).expect("a ballot begins");
     (begun.leader, begun.write.round)
 }
@@ -107,7 +107,7 @@ impl World {
     fn new(of: u32, seed: u64) -> World {
         let mut random = Random::new(seed);
         let node = |id: GroupId| Node {
-            site: Site::new(id, PlantedBugs::NONE),
+            site: Site::new(id, Rules::ALL),
             id,
             round: None,
             share: match id {

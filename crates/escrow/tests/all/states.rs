@@ -4,7 +4,7 @@
 use meridian_base::escrow::Free;
 use meridian_base::{GroupId, NodeId, Timestamp, TxnId};
 use meridian_escrow::majority::{
-    Accepted, Ballot, Here, Kept, Kind, Leader, Message, Part, PlantedBugs, Round, Site, Step, Value, Wants, Write,
+    Accepted, Ballot, Here, Kept, Kind, Leader, Message, Part, Round, Rules, Site, Step, Value, Wants, Write,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -66,7 +66,7 @@ fn state(round: &Round) -> &'static str {
 /// What happens in a state; `None`: it cannot happen there.
 fn happen(state: &str, event: &str) -> Option<Step> {
     let before = round(state);
-    let site = Site::new(SITE, PlantedBugs::NONE);
+    let site = Site::new(SITE, Rules::ALL);
     let here = Here {
         incarnation: Some(before.incarnation),
         over: Timestamp::MIN,

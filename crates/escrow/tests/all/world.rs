@@ -2,8 +2,8 @@
 //! [`Site`]s and [`Leader`]s; around them is as much of a store as they need: a share, a round,
 //! and transactions that set, delete, insert and renew the row over all sites.
 //!
-//! A site's write is atomic. A crash loses what is in memory: the leader, and messages that were not
-//! sent yet. A leader may also live on beside its successor.
+//! A site's write is atomic. A crash loses what is in memory: the leader, and messages that were
+//! not sent yet. A leader may also live on beside its successor.
 
 use crate::histories::Plan;
 use meridian_base::escrow::{Bounds, Free, Share};
@@ -138,7 +138,7 @@ impl World {
         let hi = 2 + random.below(12) as i128;
         let first = TxnId { hlc: Timestamp(1), gateway: NodeId(1) };
         let node = |n| Node {
-            site: Site::new(id_of(n), plan.bugs),
+            site: Site::new(id_of(n), plan.rules),
             id: id_of(n),
             round: None,
             share: None,

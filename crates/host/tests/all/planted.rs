@@ -3,7 +3,7 @@
 use crate::clients::Kind;
 use crate::runs::wrong;
 use crate::simulation::Options;
-use meridian_pod::{PlantedBug, PlantedBugs};
+use meridian_pod::{PlantedBug, Rules};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The first seed that shows it, and how.
@@ -11,7 +11,7 @@ fn found(bug: PlantedBug, seeds: u64) -> Option<(u64, Kind, String)> {
     for seed in 0..seeds {
         for kind in [Kind::Lists, Kind::Bank] {
             let hosts = 2 + (seed % 3) as u8;
-            let options = Options { hosts, kills: (seed % 4) as u32, bugs: PlantedBugs::only(bug), ..Options::new(kind) };
+            let options = Options { hosts, kills: (seed % 4) as u32, rules: Rules::without(bug), ..Options::new(kind) };
             // An assertion is a way of seeing it.
             let run = catch_unwind(AssertUnwindSafe(|| wrong(options, seed)));
             match run {

@@ -6,7 +6,7 @@ use meridian_base::record::{Lease, Payload, Record};
 use meridian_base::{GroupId, Key, LogPosition, NodeId, TxnId};
 use meridian_host::{Action, Answer, Config, Host, MemoryRows, Message, Request, Rows, Task};
 use meridian_pod::memory::Heap;
-use meridian_pod::{FeedReader, Layout, PlantedBug, PlantedBugs, Purpose, Segment, Sizes, Slot};
+use meridian_pod::{FeedReader, Layout, Purpose, Rules, Segment, Sizes, Slot};
 use meridian_region::GroupState;
 use meridian_workload::history::Record as Seen;
 use rand::rngs::SmallRng;
@@ -28,12 +28,12 @@ pub struct Options {
     pub transactions: usize,
     /// Hosts die, one after the other.
     pub kills: u32,
-    pub bugs: PlantedBugs,
+    pub rules: Rules,
 }
 
 impl Options {
     pub fn new(kind: Kind) -> Options {
-        Options { kind, hosts: 3, keys: 5, clients: 6, transactions: 60, kills: 2, bugs: PlantedBugs::NONE }
+        Options { kind, hosts: 3, keys: 5, clients: 6, transactions: 60, kills: 2, rules: Rules::ALL }
     }
 }
 
@@ -237,7 +237,7 @@ impl Pod {
         self.hosts[usize::from(host)] = None;
         self.network.retain(|(_, to), _| *to != host);
         self.leader().is_gone(host).unwrap();
-        let sent_at_once = self.options.bugs.has(PlantedBug::SentAgainAtOnce);
+        let sent_at_once = !self.options.rules.sends_again_when_over();
         for number in 0..self.clients.len() {
             if self.clients[number].host == host {
                 let again = self.rng.random_bool(0.7);
@@ -420,6 +420,6 @@ fn config(options: &Options, host: u8) -> Config {
         tuples_max: 3,
         inserts_shared: false,
         max_offset: Duration::from_millis(250),
-        bugs: options.bugs,
+        rules: options.rules,
     }
 }

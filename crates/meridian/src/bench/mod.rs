@@ -6,6 +6,7 @@
 
 mod child;
 mod cluster;
+#[cfg(feature = "lab")]
 mod convoy;
 mod ddl;
 mod escrow;
@@ -13,6 +14,7 @@ mod latencies;
 mod multi_region;
 mod node_process;
 mod pg;
+#[cfg(feature = "lab")]
 mod pod;
 mod postgres;
 mod report;
@@ -39,6 +41,7 @@ pub enum Command {
     Social(social::Args),
     /// What global transactions do to local ones: S-DUR and its remedies beside this protocol, on a
     /// simulated network.
+    #[cfg(feature = "lab")]
     Convoy(convoy::Args),
     /// YCSB-B and -D on REGIONAL BY ROW tables: locality-optimized search, rehoming, and where
     /// inserts look for duplicates.
@@ -52,10 +55,12 @@ pub enum Command {
     /// A bounded number that five regions change: an escrow column beside counters and divided
     /// bounds (Samya's evaluation).
     Escrow(escrow::Args),
-    /// Hosts that share memory beside hosts that share nothing, and beside hosts that share everything
-    /// (PASHA's evaluation), in simulated time.
+    /// Hosts that share memory beside hosts that share nothing, and beside hosts that share
+    /// everything (PASHA's evaluation), in simulated time.
+    #[cfg(feature = "lab")]
     Pod(pod::Args),
-    /// What security costs: TLS, logins, privileges, TLS between nodes, and clients that say nothing.
+    /// What security costs: TLS, logins, privileges, TLS between nodes, and clients that say
+    /// nothing.
     Tls(tls::Args),
 }
 
@@ -66,11 +71,13 @@ pub async fn run(command: Command) -> Result<ExitCode> {
         Command::MultiRegion(args) => multi_region::run(args).await,
         Command::Tpcc(args) => tpcc::run(args).await,
         Command::Social(args) => social::run(args).await,
+        #[cfg(feature = "lab")]
         Command::Convoy(args) => convoy::run(&args),
         Command::Locality(args) => ycsb::locality::run(args).await,
         Command::Global(args) => ycsb::global::run(args).await,
         Command::Ddl(args) => ddl::run(args).await,
         Command::Escrow(args) => escrow::run(args).await,
+        #[cfg(feature = "lab")]
         Command::Pod(args) => pod::run(&args),
         Command::Tls(args) => tls::run(args).await,
     }

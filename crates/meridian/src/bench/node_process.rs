@@ -20,8 +20,8 @@ pub struct NodeProcess {
 }
 
 impl NodeProcess {
-    /// Starts one on the directory `name` of `scratch`, on ports that the system picks, with further
-    /// arguments of `start`.
+    /// Starts one on the directory `name` of `scratch`, on ports that the system picks, with
+    /// further arguments of `start`.
     pub async fn start(scratch: &Path, name: &str, arguments: &[&str]) -> Result<NodeProcess> {
         let data = scratch.join(name);
         let mut command = this_program()?;

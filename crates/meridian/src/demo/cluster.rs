@@ -107,7 +107,8 @@ fn seat_of(value: &Value) -> Option<Seat> {
 pub struct Cluster {
     servers: Vec<(Place, Server)>,
     max_offset: Duration,
-    /// Whether the nodes of a new cluster have certificates; those of an old one go on as they were.
+    /// Whether the nodes of a new cluster have certificates; those of an old one go on as they
+    /// were.
     is_secure: bool,
     /// What the sessions and the protocols of all nodes run on, from the start on.
     threads: Option<(SessionThreads, ProtocolThread)>,

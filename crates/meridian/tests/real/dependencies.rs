@@ -64,6 +64,8 @@ struct Edge {
     is_ours: bool,
     /// For tests, examples and benches only.
     is_dev: bool,
+    /// Lets the rules of the protocols be broken (`base/src/rules.rs`).
+    has_lab: bool,
 }
 
 /// `meridian-node` → `node`; the binary's crate is just `meridian`.
@@ -81,6 +83,7 @@ fn edges(metadata: &Value) -> Vec<Edge> {
                 to: short(dependency["name"].as_str().expect("a name")).to_string(),
                 is_ours: dependency["path"].is_string(),
                 is_dev: dependency["kind"] == "dev",
+                has_lab: dependency["features"].as_array().is_some_and(|features| features.iter().any(|f| f == "lab")),
             });
         }
     }
@@ -99,6 +102,11 @@ fn violations(edges: &[Edge]) -> Vec<String> {
         (false, Some(_)) => PURE.contains(&e.from.as_str()) && !e.is_dev && !PURE_MAY_USE.contains(&e.to.as_str()),
     };
     edges.iter().filter(wrong).map(|e| format!("{} must not use {}", e.from, e.to)).collect()
+}
+
+/// Crates other than the simulator that can break a rule when nothing is tested.
+fn breakers(edges: &[Edge]) -> Vec<String> {
+    edges.iter().filter(|e| e.has_lab && !e.is_dev && e.from != "sim").map(|e| e.from.clone()).collect()
 }
 
 /// Third-party crates without a line in the table of dependencies.
@@ -126,6 +134,15 @@ fn crates_know_only_what_the_table_allows() {
     let edges = edges(&metadata());
     assert!(edges.iter().any(|e| e.from == "node" && e.to == "raft" && e.is_ours), "the workspace's own edges are seen");
     assert_eq!(violations(&edges), Vec::<String>::new());
+}
+
+#[test]
+fn only_the_simulator_and_tests_can_break_a_rule() {
+    let edges = edges(&metadata());
+    assert!(edges.iter().any(|e| e.from == "sim" && e.has_lab), "the feature is seen");
+    assert_eq!(breakers(&edges), Vec::<String>::new());
+    let wrong = Edge { from: "node".into(), to: "base".into(), is_ours: true, is_dev: false, has_lab: true };
+    assert_eq!(breakers(&[wrong.clone(), Edge { is_dev: true, ..wrong }]), ["node"]);
 }
 
 #[test]
@@ -163,7 +180,7 @@ fn a_wrong_edge_is_found() {
 
 #[test]
 fn a_dependency_without_a_line_is_found() {
-    let edge = |to: &str| Edge { from: "node".into(), to: to.into(), is_ours: false, is_dev: false };
+    let edge = |to: &str| Edge { from: "node".into(), to: to.into(), is_ours: false, is_dev: false, has_lab: false };
     let table = "| crate | for |\n| --- | --- |\n| `bytes` | rows |\n";
     assert_eq!(undocumented(&[edge("bytes"), edge("left-pad")], table), BTreeSet::from(["left-pad".to_string()]));
 }

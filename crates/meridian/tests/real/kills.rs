@@ -1,6 +1,6 @@
 //! `kill -9`, again and again, sometimes with the loss of the disk, under the bank, inserts and
-//! escrow workloads: nothing acknowledged is lost, and as long as two of three zones live, everything is
-//! served.
+//! escrow workloads: nothing acknowledged is lost, and as long as two of three zones live,
+//! everything is served.
 //!
 //! `MERIDIAN_KILLS` says how often (a campaign: 200), `MERIDIAN_DISK_LOSS_EVERY` how many of these
 //! are one in which the node's disk is lost too (0: none is), `MERIDIAN_KILL_SEED` whom and when. A

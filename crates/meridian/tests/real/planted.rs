@@ -4,7 +4,7 @@
 use meridian_pki::directory::{Directory, NODE};
 use meridian_pki::join::Token;
 use meridian_pki::tls::Tls;
-use meridian_pki::{PlantedBug, PlantedBugs};
+use meridian_pki::{PlantedBug, Rules};
 use meridian_server::node::base::runtime::Runtime;
 use meridian_server::node::base::version::Versions;
 use meridian_server::node::base::{Clock, Error, GroupId, NodeId};
@@ -41,19 +41,19 @@ async fn start(dir: &Path, region: &str, join: Option<(&Node, &str)>, security: 
     Node::start(runtime, config).await
 }
 
-fn security(dir: &Path, bugs: PlantedBugs) -> Security {
-    Security { bugs, ..Security::new(dir.join("certs")) }
+fn security(dir: &Path, rules: Rules) -> Security {
+    Security { rules, ..Security::new(dir.join("certs")) }
 }
 
 /// Whether one token makes two nodes.
-async fn makes_two_nodes(bugs: PlantedBugs) -> bool {
+async fn makes_two_nodes(rules: Rules) -> bool {
     let dir = tempfile::tempdir().expect("a directory");
     let dirs = ["n1", "n2", "n3"].map(|name| dir.path().join(name));
     dirs.iter().for_each(|dir| std::fs::create_dir(dir).expect("a directory"));
-    let first = start(&dirs[0], "r0", None, security(&dirs[0], bugs)).await.expect("a founder");
+    let first = start(&dirs[0], "r0", None, security(&dirs[0], rules)).await.expect("a founder");
     let token = first.create_token(600).await.expect("a token");
-    let second = start(&dirs[1], "r1", Some((&first, &token)), security(&dirs[1], bugs)).await.expect("it joins");
-    let third = start(&dirs[2], "r2", Some((&first, &token)), security(&dirs[2], bugs)).await;
+    let second = start(&dirs[1], "r1", Some((&first, &token)), security(&dirs[1], rules)).await.expect("it joins");
+    let third = start(&dirs[2], "r2", Some((&first, &token)), security(&dirs[2], rules)).await;
     let joined = match &third {
         Ok(_) => true,
         Err(e) => {
@@ -69,8 +69,8 @@ async fn makes_two_nodes(bugs: PlantedBugs) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_makes_one_node_and_two_where_that_rule_is_left_out() {
-    assert!(!makes_two_nodes(PlantedBugs::NONE).await);
-    assert!(makes_two_nodes(PlantedBugs::only(PlantedBug::TokenUsedTwice)).await);
+    assert!(!makes_two_nodes(Rules::ALL).await);
+    assert!(makes_two_nodes(Rules::without(PlantedBug::TokenUsedTwice)).await);
 }
 
 /// Takes a node out of its cluster.
@@ -92,19 +92,19 @@ async fn decommission(way: &Way, node: NodeId) {
 
 /// Whether the cluster still answers a decommissioned node's certificate: on a connection that was
 /// open before, and on a new one.
-async fn is_heard_afterwards(bugs: PlantedBugs) -> (bool, bool) {
+async fn is_heard_afterwards(rules: Rules) -> (bool, bool) {
     let dir = tempfile::tempdir().expect("a directory");
     let dirs = ["n1", "n2"].map(|name| dir.path().join(name));
     dirs.iter().for_each(|dir| std::fs::create_dir(dir).expect("a directory"));
-    let first = start(&dirs[0], "r0", None, security(&dirs[0], bugs)).await.expect("a founder");
+    let first = start(&dirs[0], "r0", None, security(&dirs[0], rules)).await.expect("a founder");
     let token = first.create_token(600).await.expect("a token");
-    let second = start(&dirs[1], "r1", Some((&first, &token)), security(&dirs[1], bugs)).await.expect("it joins");
+    let second = start(&dirs[1], "r1", Some((&first, &token)), security(&dirs[1], rules)).await.expect("it joins");
     let scratch = tempfile::tempdir().expect("a directory");
     let runtime = runtime(scratch.path());
     let cluster = first.tls().expect("it is secure").cluster();
     let thief = || {
         let certs = Directory::at(dirs[1].join("certs"));
-        let keys = Keys::new(PlantedBugs::NONE);
+        let keys = Keys::new(Rules::ALL);
         let (bundle, pair) = (certs.bundle().expect("readable"), certs.pair(NODE).expect("readable"));
         keys.set(Arc::new(Tls::new(keys.context(cluster.0, &runtime), bundle, &pair).expect("good")));
         let clock = Arc::new(Clock::new(ANY_CLOCK));
@@ -137,18 +137,18 @@ async fn is_heard_afterwards(bugs: PlantedBugs) -> (bool, bool) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_decommissioned_nodes_certificate_is_refused_and_trusted_where_that_rule_is_left_out() {
-    assert_eq!(is_heard_afterwards(PlantedBugs::NONE).await, (false, false));
-    assert_eq!(is_heard_afterwards(PlantedBugs::only(PlantedBug::IgnoresRevocation)).await, (true, true));
+    assert_eq!(is_heard_afterwards(Rules::ALL).await, (false, false));
+    assert_eq!(is_heard_afterwards(Rules::without(PlantedBug::IgnoresRevocation)).await, (true, true));
 }
 
 /// Whether another authority signs before a node that is down trusts it.
-async fn signs_early(bugs: PlantedBugs) -> bool {
+async fn signs_early(rules: Rules) -> bool {
     let dir = tempfile::tempdir().expect("a directory");
     let dirs = ["n1", "n2"].map(|name| dir.path().join(name));
     dirs.iter().for_each(|dir| std::fs::create_dir(dir).expect("a directory"));
-    let first = start(&dirs[0], "r0", None, security(&dirs[0], bugs)).await.expect("a founder");
+    let first = start(&dirs[0], "r0", None, security(&dirs[0], rules)).await.expect("a founder");
     let token = first.create_token(600).await.expect("a token");
-    let second = start(&dirs[1], "r1", Some((&first, &token)), security(&dirs[1], bugs)).await.expect("it joins");
+    let second = start(&dirs[1], "r1", Some((&first, &token)), security(&dirs[1], rules)).await.expect("it joins");
     second.shutdown().await;
     let scratch = tempfile::tempdir().expect("a directory");
     let way = Way::plain(runtime(scratch.path()), &local_addr(&dirs[0]));
@@ -167,8 +167,8 @@ async fn signs_early(bugs: PlantedBugs) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_authority_waits_for_every_node_and_does_not_where_that_rule_is_left_out() {
-    assert!(!signs_early(PlantedBugs::NONE).await);
-    assert!(signs_early(PlantedBugs::only(PlantedBug::SignsEarly)).await);
+    assert!(!signs_early(Rules::ALL).await);
+    assert!(signs_early(Rules::without(PlantedBug::SignsEarly)).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -177,7 +177,7 @@ async fn certificates_renew_themselves_and_are_reloaded() {
     let dirs = ["n1", "n2"].map(|name| dir.path().join(name));
     dirs.iter().for_each(|dir| std::fs::create_dir(dir).expect("a directory"));
     // They begin an hour before they are made: at two thirds of their life they are at once.
-    let brief = |dir: &Path| Security { life_secs: 120, ..security(dir, PlantedBugs::NONE) };
+    let brief = |dir: &Path| Security { life_secs: 120, ..security(dir, Rules::ALL) };
     let first = start(&dirs[0], "r0", None, brief(&dirs[0])).await.expect("a founder");
     let token = first.create_token(600).await.expect("a token");
     let second = start(&dirs[1], "r1", Some((&first, &token)), brief(&dirs[1])).await.expect("it joins");

@@ -7,8 +7,8 @@
 use crate::cluster;
 use crate::kills::{Load, longest_gap, number_from_env};
 use crate::process::{Node, Spec};
-use meridian_sim::checkers::{list_append, promise::Promise};
 use meridian_workload::bank::{Bank, BankConfig};
+use meridian_workload::checkers::{list_append, promise::Promise};
 use meridian_workload::list_append::{Extras, ListAppend, ListAppendConfig};
 use std::path::Path;
 use std::sync::Arc;

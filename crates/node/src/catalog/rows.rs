@@ -186,9 +186,9 @@ pub(super) fn stored(store: &GroupStore, at: Timestamp) -> Result<Option<(Catalo
     Ok(Some((Catalog::from_stored(descriptors, meta.next_id, meta.version, row.at, seen), meta)))
 }
 
-/// The timestamp to read the newest versions at: the newest one applied, or the threshold of garbage
-/// collection if that is later. The threshold never passes the closed timestamp, so no version
-/// appears below either of them.
+/// The timestamp to read the newest versions at: the newest one applied, or the threshold of
+/// garbage collection if that is later. The threshold never passes the closed timestamp, so no
+/// version appears below either of them.
 pub(crate) fn newest_readable(store: &GroupStore) -> Timestamp {
     store.applied_ts().max(store.gc_threshold())
 }

@@ -28,8 +28,8 @@ pub(crate) async fn deliver(shared: Arc<Shared>, group: GroupId, message: Ballot
 }
 
 /// A deleted group counts as having acknowledged a message. It owes nothing any more
-/// (`sql::jobs::doomed`), except where an operator has ended a transaction in its place, and it will
-/// ask for nothing.
+/// (`sql::jobs::doomed`), except where an operator has ended a transaction in its place, and it
+/// will ask for nothing.
 fn answer_for_deleted(shared: &Shared, group: GroupId, message: &BallotMessage) {
     if let BallotMessage::OutcomeAck { id, from, reply: true } = message
         && let Some(replica) = shared.groups.replica(*from)

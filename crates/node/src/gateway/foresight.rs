@@ -1,10 +1,10 @@
 //! Foresight for escrow columns: what the sites that this node leads will need, and rounds that
 //! bring it before a statement is short (design: escrow, «Triggers» and «Forecasters»; Samya, §4).
 //!
-//! An *epoch* has the length that the column says. What the deltas of a site took of each pool in an
-//! epoch is its demand; a forecaster (crate `forecast`) makes of past demands the next one's. A site
-//! says what it expects whenever a round asks it for an offer. It leads a round itself when it has
-//! less than that, and less than a fifth of the most that it had in this epoch.
+//! An *epoch* has the length that the column says. What the deltas of a site took of each pool in
+//! an epoch is its demand; a forecaster (crate `forecast`) makes of past demands the next one's. A
+//! site says what it expects whenever a round asks it for an offer. It leads a round itself when it
+//! has less than that, and less than a fifth of the most that it had in this epoch.
 //!
 //! All of it is in memory, and begins anew with the node. Numbers at rest take none: a row is known
 //! from its first delta on, for at most [`ROWS_MAX`] rows, until it has been idle for

@@ -2,9 +2,9 @@
 //! at present time, and certified by whoever takes part in a transaction, without a message to
 //! another region.
 //!
-//! A GLOBAL group's clock runs ahead of its node's by the *lead* (`promises.rs`), so its
-//! closed timestamps lie in the future of every reader, and its writes commit in the future too. The
-//! group itself does nothing else differently; reservations end when a write is in the log.
+//! A GLOBAL group's clock runs ahead of its node's by the *lead* (`promises.rs`), so its closed
+//! timestamps lie in the future of every reader, and its writes commit in the future too. The group
+//! itself does nothing else differently; reservations end when a write is in the log.
 //!
 //! # A read
 //!
@@ -32,7 +32,6 @@ use crate::transport::wire::{GlobalView, ReadOp, ReplicaAnswer, Request, Respons
 use futures::future::BoxFuture;
 use meridian_base::{CommitOutcome, CommitRequest, Conflict, Error, GroupId, NodeId, ReadEntry, Result, Timestamp, TxnId};
 use meridian_base::{Refusal, limits};
-use meridian_region::PlantedBug;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -196,9 +195,9 @@ impl Shared {
     /// Up to when a slice's GLOBAL reads hold, and if that is not long enough for this primary's
     /// clock, why.
     async fn until_when(&self, replica: &Replica, request: &CommitRequest) -> Result<(Timestamp, Option<Conflict>)> {
-        let max_offset = match self.groups.common.bugs.has(PlantedBug::GlobalReadsHoldToCommit) {
-            true => Duration::ZERO,
-            false => self.clock.max_offset(),
+        let max_offset = match self.groups.common.rules.global_reads_cover_offset() {
+            false => Duration::ZERO,
+            true => self.clock.max_offset(),
         };
         let entries = &request.global.entries;
         let now = replica.clock.now(replica.physical());

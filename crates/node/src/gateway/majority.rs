@@ -85,8 +85,8 @@ impl Shared {
         escrow::index_of(share).and_then(|index| catalog.escrow_of(index))
     }
 
-    /// Messages of another site, or of this one to itself. What speaks of a row that is in no round,
-    /// or of a site that the row does not have, is dropped.
+    /// Messages of another site, or of this one to itself. What speaks of a row that is in no
+    /// round, or of a site that the row does not have, is dropped.
     pub(crate) async fn hear_rounds(&self, replica: &Replica, mut messages: RoundMessages) {
         let catalog = self.catalog.at(self.runtime.physical_micros());
         let sites_of = |index: u32| -> BTreeSet<GroupId> {

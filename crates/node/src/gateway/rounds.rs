@@ -106,8 +106,8 @@ impl Turn {
         *self.waiting.row.wanted.lock()
     }
 
-    /// Whether the last rounds have brought nothing, just now, and were to bring no more than this one
-    /// is.
+    /// Whether the last rounds have brought nothing, just now, and were to bring no more than this
+    /// one is.
     pub fn rests(&self) -> bool {
         let wanted = self.waiting.wanted;
         let is_as_much = |last: &Fruitless| {

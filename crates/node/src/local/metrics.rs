@@ -32,7 +32,8 @@ pub enum Counter {
     GlobalReadsBehind,
     /// Commits and reads of GLOBAL rows that waited for the clock to reach them.
     CommitWaits,
-    /// Rounds of redistribution of escrow columns that moved tokens: for a statement that was short.
+    /// Rounds of redistribution of escrow columns that moved tokens: for a statement that was
+    /// short.
     EscrowRounds,
     /// The same, ahead of need.
     EscrowRoundsAhead,

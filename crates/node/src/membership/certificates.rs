@@ -13,7 +13,7 @@ use meridian_pki::authority::Hosts;
 use meridian_pki::directory::{AUTHORITIES, AUTHORITY_KEY, Directory, NODE, Pair, client_name};
 use meridian_pki::join::Token;
 use meridian_pki::tls::Tls;
-use meridian_pki::{Authority, ClusterId, Moment, PlantedBugs, PrivateKey, authority, identity};
+use meridian_pki::{Authority, ClusterId, Moment, PrivateKey, Rules, authority, identity};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub struct Security {
     /// What it joins with, while its data directory is empty.
     pub token: Option<Token>,
     /// None in production.
-    pub bugs: PlantedBugs,
+    pub rules: Rules,
     /// How long its certificates are good that it signs as the authority.
     pub life_secs: u64,
 }
@@ -33,7 +33,7 @@ pub struct Security {
 impl Security {
     /// With the files in this directory.
     pub fn new(certs: impl Into<PathBuf>) -> Security {
-        Security { certs: certs.into(), token: None, bugs: PlantedBugs::NONE, life_secs: authority::NODE_LIFE_SECS }
+        Security { certs: certs.into(), token: None, rules: Rules::ALL, life_secs: authority::NODE_LIFE_SECS }
     }
 }
 
@@ -74,7 +74,7 @@ impl Certificates {
     pub(crate) fn new(security: &Security) -> Certificates {
         Certificates {
             directory: Directory::at(&security.certs),
-            keys: Keys::new(security.bugs),
+            keys: Keys::new(security.rules),
             token: security.token.clone(),
             life_secs: security.life_secs,
             changing: Default::default(),

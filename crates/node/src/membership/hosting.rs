@@ -19,7 +19,7 @@ pub(crate) async fn answer(
     check: impl Fn(&NodeRecord) -> Result<()>,
 ) -> Vec<u8> {
     let Some(certificates) = &shared.certificates else { return Vec::new() };
-    let mut host = Host::new(binding, certificates.keys.bugs);
+    let mut host = Host::new(binding, certificates.keys.rules);
     if !shared.life.is_open() || !certificates.keys.admission.may_join(addr) {
         return sent(addr, host.not_now());
     }

@@ -90,8 +90,8 @@ impl Joining<'_> {
     async fn attempt(&self, addr: &str, token: &Token, key: &PrivateKey) -> Attempt {
         let runtime = &self.shared.runtime;
         let row = NodeRow { record: self.record.clone(), versions: self.shared.rpc.versions() };
-        let bugs = self.certificates.keys.bugs;
-        let mut joiner = Joiner::new(token.clone(), key.clone(), hosts_of(self.record), envelope::encode(&row), bugs);
+        let rules = self.certificates.keys.rules;
+        let mut joiner = Joiner::new(token.clone(), key.clone(), hosts_of(self.record), envelope::encode(&row), rules);
         let config = match joiner.config(clock_of(runtime)) {
             Ok(config) => config,
             Err(e) => return Attempt::Never(unusable(e)),

@@ -143,7 +143,7 @@ fn introduced(
 
 async fn advance(shared: &Arc<Shared>, stored: &StoredRotation, status: &RotationStatus, is_forced: bool) -> Result<()> {
     let (certificates, _) = secured(shared)?;
-    let mut rotation = Rotation::at(stored.phase, certificates.keys.bugs);
+    let mut rotation = Rotation::at(stored.phase, certificates.keys.rules);
     let reports: BTreeMap<NodeId, Option<Report>> = status.reports.iter().cloned().collect();
     // A token of the old authority is worth nothing once nodes show certificates of the new one,
     // and which clients have certificates is for the operator to know.
@@ -168,7 +168,7 @@ fn waits_for(nodes: &[NodeId]) -> Error {
 
 async fn cancel(shared: &Arc<Shared>, stored: &StoredRotation) -> Result<()> {
     let (certificates, _) = secured(shared)?;
-    let phase = Rotation::at(stored.phase, certificates.keys.bugs).cancel();
+    let phase = Rotation::at(stored.phase, certificates.keys.rules).cancel();
     let phase = phase.map_err(|e| refused(e.message()).hint("`meridian cert rotate-ca finish` ends the rotation."))?;
     keep_row(shared, Some(stored.phase), StoredRotation { phase, ..stored.clone() }).await
 }
@@ -249,7 +249,7 @@ pub(crate) async fn keep(shared: Arc<Shared>, record: NodeRecord) {
 async fn follow(shared: &Arc<Shared>, certificates: &Certificates, record: &NodeRecord, stored: &StoredRotation) -> Result<()> {
     let told = |e: meridian_pki::Error| Error::unavailable(e.to_string());
     let (tls, changing) = (secured(shared)?.1, certificates.changing.lock().await);
-    let (wanted, new) = (Rotation::at(stored.phase, certificates.keys.bugs), stored.new_authority());
+    let (wanted, new) = (Rotation::at(stored.phase, certificates.keys.rules), stored.new_authority());
     let was = tls.report().map_err(told)?;
     if !stored.is_under_way() && ![stored.endorsed.old(), new].contains(&was.shows) {
         // The operator has brought another one since.

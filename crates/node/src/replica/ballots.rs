@@ -10,12 +10,13 @@
 //! Both live behind the replica's lock for one term; what takes time goes through the
 //! [`crate::replica::outbox`].
 
+use crate::replica::asking::Deciders;
 use crate::replica::outbox::Work;
 use crate::replica::pod::Outlet;
 use crate::replica::pod::slots::SlotSet;
 use crate::replica::primary::Step;
 use crate::replica::term::{Pending, Term};
-use crate::replica::{Core, Replica, StoreVersions};
+use crate::replica::{Core, Replica};
 use crate::transport::wire::{Found, Known, PreparedTransaction, Said};
 use bytes::Bytes;
 use meridian_base::record::{Payload, Record};
@@ -24,7 +25,7 @@ use meridian_base::{
     ReadEntry, Refusal, Result, SchemaUse, SchemaVersion, Standing, Target, Timestamp, TxnId, Vote, Write, limits,
 };
 use meridian_commit::Action;
-use meridian_region::{Deciding, Preparation, Round, SchemaCheck, Turn};
+use meridian_region::{Deciding, Preparation, Primary, Round, SchemaCheck, Turn};
 use meridian_store::ScanLimits;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -312,15 +313,12 @@ impl Replica {
     }
 
     fn try_certify(&self, core: &mut Core, id: TxnId, hold_until: Timestamp) -> Result<Step<Certified>> {
-        let physical = self.physical();
-        let (state, term) = self.leading(core)?;
-        let slots = self.slots(|| term.participant.certifying(id).map_or(SlotSet::NONE, SlotSet::of_request));
-        if let Some(slots) = slots
-            && term.lacks(&slots)
-        {
+        let (_, Term { participant, .. }) = self.leading(core)?;
+        let slots = self.slots(|| participant.certifying(id).map_or(SlotSet::NONE, SlotSet::of_request));
+        if let Some(slots) = self.lacking(core, slots)? {
             return Ok(Step::Slots(slots));
         }
-        let Term { engine, participant, queues, clock, .. } = term;
+        let (_, Term { participant, queues, .. }) = self.leading(core)?;
         let has_queued = participant.has_queued(id);
         let turn = if participant.is_late(id) { Turn::Late } else { Turn::Early };
         let Some(slice) = participant.certifying_mut(id) else { return Ok(Step::Ready(Certified::Over)) };
@@ -331,12 +329,10 @@ impl Replica {
             self.certified(core, id, Err(Refusal { conflict: Some(conflict), fresh: Vec::new() }));
             return Ok(Step::Ready(Certified::Voted));
         }
-        let versions = StoreVersions::new(&self.store, self.common.bugs);
-        let preparation = engine.prepare(state, &versions, slice, turn, clock, physical);
-        if let Some(e) = versions.failure.into_inner() {
-            return Err(e);
-        }
-        match preparation {
+        let preparation = self.ask_term(core, |Deciders { engine, participant, .. }, now| {
+            participant.certifying(id).map(|slice| Primary::prepare(engine, now, slice, turn))
+        })?;
+        match preparation.unwrap_or(Preparation::Known) {
             Preparation::Append { at, writes } => {
                 // Read-only transactions may not pass it by any more.
                 self.fast.unsettle();
@@ -373,11 +369,10 @@ impl Replica {
     pub(crate) async fn decide(&self, id: TxnId, at: Option<Timestamp>) {
         loop {
             let decided = self.until_ready(DECIDE_PATIENCE, |core| {
-                let physical = self.physical();
-                let (state, Term { engine, records, clock, .. }) = self.leading(core)?;
-                match engine.decide(state, id, at, clock, physical) {
+                self.leading(core)?;
+                match self.ask(core, |primary, now| primary.decide(now, id, at))? {
                     Deciding::Log(outcome) => {
-                        records.push(Record::Outcome(outcome));
+                        self.leading(core)?.1.records.push(Record::Outcome(outcome));
                         self.pump(core);
                         Ok(Step::Ready(()))
                     }
@@ -410,26 +405,17 @@ impl Replica {
         let slots = self.slots(|| SlotSet::of_targets(entries.iter().map(|entry| &entry.target)));
         let checked = self
             .until_ready(crate::replica::primary::WAIT_MAX, |core| {
-                let physical = self.physical();
-                let (state, term) = self.leading(core)?;
-                if let Some(slots) = slots
-                    && term.lacks(&slots)
-                {
+                self.leading(core)?;
+                if let Some(slots) = self.lacking(core, slots)? {
                     return Ok(Step::Slots(slots));
                 }
-                let Term { engine, clock, .. } = term;
-                let versions = StoreVersions::new(&self.store, self.common.bugs);
-                let round = engine.read_round(state, &versions, entries, at, clock, physical);
-                if let Some(e) = versions.failure.into_inner() {
-                    return Err(e);
-                }
-                match round {
+                match self.ask(core, |primary, now| primary.check(now, entries, at))? {
                     Round::Passed => {}
                     Round::Wait(ticket) => return self.wait(core, ticket),
                     Round::NotReady(why) => return self.not_ready(core, why),
                     Round::Refuse(refused) => return Ok(Step::Ready(Err((refused.conflict, self.fresh(&refused.stale)?)))),
                 }
-                match engine.check_read(state, schema, at) {
+                match self.ask(core, |primary, now| primary.schema(now, schema, at))? {
                     SchemaCheck::Passed => Ok(Step::Ready(Ok(()))),
                     SchemaCheck::Wait(ticket) => self.wait(core, ticket),
                     SchemaCheck::Changed(conflict) => Ok(Step::Ready(Err((conflict, Vec::new())))),

@@ -10,7 +10,7 @@ use crate::replica::pod::{Pod, PodConfig};
 use meridian_base::runtime::Runtime;
 use meridian_base::{Clock, Result};
 use meridian_raft::NodeLog;
-use meridian_region::PlantedBugs;
+use meridian_region::Rules;
 use meridian_store::Store;
 use parking_lot::Mutex;
 use std::sync::atomic::AtomicU64;
@@ -36,9 +36,9 @@ pub struct Common {
     pub(crate) farthest_micros: AtomicU64,
     /// How long elections take.
     pub(crate) timing: Timing,
-    pub(crate) bugs: PlantedBugs,
+    pub(crate) rules: Rules,
     /// Rules of the commit over several groups left out.
-    pub(crate) ballot_bugs: meridian_commit::PlantedBugs,
+    pub(crate) ballot_rules: meridian_commit::Rules,
     pub(crate) life: Arc<Lifecycle>,
     /// The pod that this node is a host of, from its first replica on.
     pub(crate) pod: OnceLock<Arc<Pod>>,

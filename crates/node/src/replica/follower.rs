@@ -12,7 +12,7 @@ use crate::replica::errors::conflict_error;
 use crate::replica::pages::{covered, page_limits};
 use crate::transport::wire::{GlobalView, ReadOp, ReadResult, ReplicaAnswer, ReplicaView, WireLocking};
 use meridian_base::{ColumnMask, Conflict, ConflictReason, Error, Key, KeyRange, ReadEntry, Result, Target, Timestamp};
-use meridian_region::{Planned, PlantedBug};
+use meridian_region::Planned;
 use meridian_sql::env::{RowVisitor, Scan};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -158,7 +158,7 @@ impl Replica {
                 return Ok(false);
             }
         }
-        Ok(self.common.bugs.has(PlantedBug::GlobalReadsNotClosed) || ops.iter().all(|op| self.is_past(view.at, op)))
+        Ok(!self.common.rules.global_reads_are_closed() || ops.iter().all(|op| self.is_past(view.at, op)))
     }
 
     /// Up to when these entries hold, at least `needed`: no version above an entry's `until` and at
@@ -200,7 +200,7 @@ impl Replica {
     fn known_until(&self, entries: &[ReadEntry]) -> Timestamp {
         let core = self.core.lock();
         let closed = core.closed();
-        if self.common.bugs.has(PlantedBug::GlobalReadsHoldToClosed) {
+        if !self.common.rules.global_reads_end_at_prepared() {
             return closed;
         }
         entries.iter().map(|e| core.state.replica_read(&e.target, e.columns, closed)).min().unwrap_or(closed)

@@ -45,7 +45,8 @@ impl Replica {
         }
     }
 
-    /// A grant that lowers the bound counts when every host of the pod obeys it (counterexample 75).
+    /// A grant that lowers the bound counts when every host of the pod obeys it (counterexample
+    /// 75).
     async fn announce_to_pod(&self, grant: &SchemaGrant) -> Result<()> {
         let deadline = Instant::now() + WAIT_MAX;
         loop {

@@ -69,8 +69,9 @@ impl Groups {
         self.replicas.read().values().cloned().collect()
     }
 
-    /// The number of other voters of each group in which this node votes, as far as this node knows.
-    /// It is 0 while the group's members change, because the group may still need every old voter.
+    /// The number of other voters of each group in which this node votes, as far as this node
+    /// knows. It is 0 while the group's members change, because the group may still need every old
+    /// voter.
     pub fn voters_beside(&self) -> Vec<usize> {
         let me = self.common.life.me();
         let members = self.all().into_iter().map(|replica| replica.raft().members());

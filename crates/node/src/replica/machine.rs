@@ -84,7 +84,7 @@ impl SnapshotSink for Sink {
             // It comes from a later term's leader, perhaps before the news of that. The engine's
             // state is not this one.
             self.replica.end_term(&mut core, &"a snapshot of a later one");
-            (core.state, core.membership) = decode_flushed(&blob, self.replica.common.bugs)?;
+            (core.state, core.membership) = decode_flushed(&blob, self.replica.common.rules)?;
         }
         if let Some(hook) = &self.replica.hook {
             hook.replaced(&self.replica.store).inspect_err(|e| self.replica.fail(e.clone()))?;

@@ -17,6 +17,7 @@
 //!    and all else that is in it ([`Term`]). Whoever waits is told so, and asks the new primary
 //!    with the same transaction id.
 
+mod asking;
 pub(crate) mod ballots;
 pub(crate) mod closed;
 pub(crate) mod common;
@@ -51,7 +52,7 @@ use meridian_commit::Participant;
 use meridian_pod::{Segment, SharedMemory};
 use meridian_raft as raft;
 use meridian_raft::{AppliedEntry, MembershipBlob};
-use meridian_region::{Engine, GroupState, PlantedBugs};
+use meridian_region::{Engine, GroupState, Rules};
 use meridian_store::GroupStore;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -136,8 +137,8 @@ impl Replica {
     ) -> Result<Arc<Replica>> {
         let store = common.store.group(id)?;
         let (state, membership) = match store.recovered() {
-            Some((_, blob)) => decode_flushed(&blob, common.bugs)?,
-            None => (GroupState::new(common.bugs), MembershipBlob::default()),
+            Some((_, blob)) => decode_flushed(&blob, common.rules)?,
+            None => (GroupState::new(common.rules), MembershipBlob::default()),
         };
         if let Some(hook) = &hook {
             hook.replaced(&store)?;
@@ -300,14 +301,14 @@ impl Replica {
         }
         let wait = {
             let mut core = self.core.lock();
-            let engine = Engine::start(self.node, self.id, &core.state, self.common.bugs);
+            let engine = Engine::start(self.node, self.id, &core.state, self.common.rules);
             let engine = match core.last_used {
                 Some((last, used)) if last == term => engine.resumed(used, &core.state),
                 _ => engine,
             };
             let wait = engine.start_wait(self.physical());
             let now = Timestamp::from_micros(self.physical());
-            let participant = Participant::start(self.id, &core.state, now, self.common.ballot_bugs);
+            let participant = Participant::start(self.id, &core.state, now, self.common.ballot_rules);
             // Sites must not draw the same pauses.
             let seed = (u64::from(self.id.0) << 32 ^ term).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let with = (engine, self.clock.clone());
@@ -358,10 +359,10 @@ impl Replica {
         }
     }
 
-    /// Not with a planted bug: the checkers are to see that, not the assertions.
+    /// Not with a broken rule: the checkers are to see that, not the assertions.
     fn looks_at_invariants(&self) -> bool {
-        let has_no_bug = self.common.bugs == PlantedBugs::NONE && self.common.ballot_bugs == meridian_commit::PlantedBugs::NONE;
-        has_no_bug && invariants::are_looked_at()
+        let are_kept = self.common.rules.are_all_kept() && self.common.ballot_rules.are_all_kept();
+        are_kept && invariants::are_looked_at()
     }
 
     /// Gives the lease up and waits until that is in the log, so that the successor starts at once.
@@ -521,13 +522,13 @@ impl Replica {
         Ok(())
     }
 
-    /// Tells everybody who waited for this payload, and sends the next batch. `decided`: what became
-    /// visible by outcomes in it.
+    /// Tells everybody who waited for this payload, and sends the next batch. `decided`: what
+    /// became visible by outcomes in it.
     fn release(&self, core: &mut Core, position: LogPosition, payload: &Payload, decided: &[Committed]) {
         let Core { state, term: Some(term), .. } = core else { return };
         let mut woken = Vec::new();
         self.raise_acked(term, newest_of(payload));
-        term.engine.applied(state, payload, &mut woken);
+        term.primary().applied(state, payload, &mut woken);
         let settled = term.engine.settled_through(state);
         self.fast.settled.store(settled.unwrap_or_default().0, Ordering::Release);
         term.wake(woken);
@@ -670,8 +671,8 @@ fn newest_of(payload: &Payload) -> Timestamp {
     payload.records.iter().filter_map(of).max().unwrap_or_default()
 }
 
-fn decode_flushed(blob: &[u8], bugs: PlantedBugs) -> Result<(GroupState, MembershipBlob)> {
+fn decode_flushed(blob: &[u8], rules: Rules) -> Result<(GroupState, MembershipBlob)> {
     let flushed: Flushed =
         envelope::decode(blob).map_err(|e| Error::fatal(format!("the flushed state of a replica is damaged: {e}")))?;
-    Ok((GroupState::decode(&flushed.state, bugs)?, flushed.membership))
+    Ok((GroupState::decode(&flushed.state, rules)?, flushed.membership))
 }

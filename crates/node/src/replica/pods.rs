@@ -357,9 +357,9 @@ impl Replica {
 
     fn begin_host(&self, core: &mut Core, line: Line, number: u64) -> std::result::Result<(), Damaged> {
         let clock = clock_of(&line.segment, self.clock.max_offset());
-        let engine = Engine::start(self.node, self.id, &core.state, self.common.bugs).join_pod(&core.state, &clock);
+        let engine = Engine::start(self.node, self.id, &core.state, self.common.rules).join_pod(&core.state, &clock);
         let now = Timestamp::from_micros(self.physical());
-        let participant = Participant::start(self.id, &core.state, now, self.common.ballot_bugs);
+        let participant = Participant::start(self.id, &core.state, now, self.common.ballot_rules);
         let outlet = Outlet::Ring(Box::new(Host::new(line)?));
         core.term = Some(Term::new(number, (engine, clock), outlet, participant, TermRounds::new(0), self.fast.clone()));
         tracing::info!("{}: node {} is a host of the pod in term {number}", self.id, self.node);

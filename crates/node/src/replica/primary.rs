@@ -6,11 +6,12 @@
 
 use crate::catalog::rows::newest_readable;
 use crate::local::metrics::Counter;
+use crate::replica::asking::Deciders;
 use crate::replica::errors::{behind_error, conflict_error};
 use crate::replica::pages::page_limits;
 use crate::replica::pod::slots::{SlotSet, is_plain};
 use crate::replica::term::{Pending, Term};
-use crate::replica::{Core, Replica, StoreVersions};
+use crate::replica::{Core, Replica};
 use crate::transport::wire::{ReadAnswer, ReadOp, ReadResult, View, WireBusy, WireLocking};
 use bytes::Bytes;
 use meridian_base::escrow::{Demand, Free, Late, Offer};
@@ -20,8 +21,8 @@ use meridian_base::{
     Result, Target, Timestamp, TxnId, limits,
 };
 use meridian_region::{
-    Certified, Ended, Ending, Enqueued, IfBusy, Mode, NotReady, Owner, Place, PlantedBug, Queues, ReadGate, SchemaCheck,
-    ShareLook, Snapshot, Ticket, WaitFor,
+    Certified, Ended, Ending, Enqueued, First, IfBusy, Mode, NotReady, Owner, Place, Queues, ReadGate, SchemaCheck, ShareLook,
+    Snapshot, Ticket, WaitFor,
 };
 use meridian_sql::env::{RowVisitor, Scan};
 use meridian_store::Version;
@@ -221,11 +222,7 @@ impl Replica {
         // kept.
         let s = settled.max(self.store.gc_threshold());
         let holds = version == view.schema.version.0 && self.clock.now(self.physical()).0 <= bound;
-        (holds
-            && settled != Timestamp::MIN
-            && s >= view.schema_committed_at
-            && !self.common.bugs.has(PlantedBug::SnapshotDoesNotMove))
-        .then_some(s)
+        (holds && settled != Timestamp::MIN && s >= view.schema_committed_at && self.common.rules.snapshots_move()).then_some(s)
     }
 
     /// Where the transaction reads in this group; chosen at its first read.
@@ -241,24 +238,27 @@ impl Replica {
 
     /// One try to open a snapshot for the transaction, now.
     fn open(&self, core: &mut Core, view: &View) -> Result<Step<Snapshot>> {
-        let physical = self.physical();
-        let (state, Term { engine, clock, outlet, .. }) = self.certifying(core)?;
-        let mut opened = match view.read_only {
-            true => {
-                let newest = engine.read_only_snapshot(state, &view.schema);
-                // What was acknowledged anywhere in the pod (P5).
-                let acked = outlet.member().map_or(Timestamp::MIN, |member| member.segment.acked());
-                Snapshot { at: newest.at.max(newest_readable(&self.store)).max(acked), ..newest }
-            }
-            false => engine.fresh_snapshot(state, view.began, clock, physical),
-        };
-        if opened.at < view.schema_committed_at && !self.common.bugs.has(PlantedBug::SnapshotDoesNotMove) {
+        let first = if view.read_only { First::ReadOnly(&view.schema) } else { First::Fresh(view.began) };
+        let mut opened = self.ask(core, |primary, now| primary.snapshot(now, first))?;
+        if view.read_only {
+            // What was acknowledged anywhere in the pod (P5).
+            let member = core.term.as_ref().and_then(|term| term.outlet.member());
+            let acked = member.map_or(Timestamp::MIN, |member| member.segment.acked());
+            opened.at = opened.at.max(newest_readable(&self.store)).max(acked);
+        }
+        if opened.at < view.schema_committed_at && self.common.rules.snapshots_move() {
             // The gateway plans with a schema step that this clock has not reached yet; the gate
             // waits for it.
             opened = Snapshot { at: view.schema_committed_at, settled: false };
         }
-        match engine.check_read(state, &view.schema, opened.at) {
-            SchemaCheck::Passed => Ok(Step::Ready(opened)),
+        let checked = self.ask(core, |primary, now| primary.schema(now, &view.schema, opened.at))?;
+        self.schema_checked(core, checked, opened)
+    }
+
+    /// Goes on with a value if the transaction's schema holds.
+    fn schema_checked<T>(&self, core: &mut Core, checked: SchemaCheck, value: T) -> Result<Step<T>> {
+        match checked {
+            SchemaCheck::Passed => Ok(Step::Ready(value)),
             SchemaCheck::Wait(ticket) => self.wait(core, ticket),
             SchemaCheck::Changed(conflict) => Err(conflict_error(&conflict)),
         }
@@ -341,38 +341,28 @@ impl Replica {
         columns: ColumnMask,
         s: Timestamp,
     ) -> Result<Step<Option<Timestamp>>> {
-        let physical = self.physical();
-        let versions = StoreVersions::new(&self.store, self.common.bugs);
-        let (state, term) = self.certifying(core)?;
-        if let Some(slots) = self.slots(|| SlotSet::of_targets(targets))
-            && term.lacks(&slots)
-        {
+        if let Some(slots) = self.lacking(core, self.slots(|| SlotSet::of_targets(targets)))? {
             return Ok(Step::Slots(slots));
         }
-        let Term { engine, clock, .. } = term;
-        match engine.check_read(state, &view.schema, s) {
-            _ if self.common.bugs.has(PlantedBug::SchemaReadOnce) => {}
-            SchemaCheck::Passed => {}
-            SchemaCheck::Wait(ticket) => return self.wait(core, ticket),
-            SchemaCheck::Changed(conflict) => return Err(conflict_error(&conflict)),
-        }
-        for target in targets {
-            let gate = engine.read_gate(state, &versions, target, columns, s, clock, physical);
-            if let Some(e) = versions.failure.take() {
-                return Err(e);
+        let looked = self.ask(core, |primary, now| {
+            let checked = primary.schema(now, &view.schema, s);
+            if !matches!(checked, SchemaCheck::Passed) && self.common.rules.rechecks_schema() {
+                return Err(checked);
             }
-            match gate {
-                ReadGate::Ready => {}
-                ReadGate::MoveTo(to) => return Ok(Step::Ready(Some(to))),
-                ReadGate::Wait(ticket) => return self.wait(core, ticket),
-                ReadGate::NotReady(why) => return self.not_ready(core, why),
-                ReadGate::TooOld => {
-                    let key = target.start().clone();
-                    return Err(conflict_error(&Conflict { key, reason: ConflictReason::BelowGcThreshold }));
-                }
+            let gates = targets.iter().map(|target| (target, primary.gate(now, target, columns, s)));
+            Ok(gates.skip_while(|(_, gate)| matches!(gate, ReadGate::Ready)).next())
+        })?;
+        match looked {
+            Err(checked) => self.schema_checked(core, checked, None),
+            Ok(None | Some((_, ReadGate::Ready))) => Ok(Step::Ready(None)),
+            Ok(Some((_, ReadGate::MoveTo(to)))) => Ok(Step::Ready(Some(to))),
+            Ok(Some((_, ReadGate::Wait(ticket)))) => self.wait(core, ticket),
+            Ok(Some((_, ReadGate::NotReady(why)))) => self.not_ready(core, why),
+            Ok(Some((target, ReadGate::TooOld))) => {
+                let key = target.start().clone();
+                Err(conflict_error(&Conflict { key, reason: ConflictReason::BelowGcThreshold }))
             }
         }
-        Ok(Step::Ready(None))
     }
 
     /// Several reads at one snapshot, for a gateway on another node, or for scans. A wait in a
@@ -519,16 +509,11 @@ impl Replica {
     async fn look_at_share(&self, share: &Key, reserve: Option<(TxnId, &Late)>) -> Result<Option<Offer>> {
         let offer = self
             .until_ready(WAIT_MAX, |core| {
-                let physical = self.physical();
-                let versions = StoreVersions::new(&self.store, self.common.bugs);
-                let (_, Term { engine, clock, .. }) = self.leading(core)?;
-                let look = match reserve {
-                    Some((id, late)) => engine.reserve_tokens(&versions, (id, share, late), clock, physical),
-                    None => engine.share(&versions, share, clock, physical),
-                };
-                if let Some(e) = versions.failure.into_inner() {
-                    return Err(e);
-                }
+                self.leading(core)?;
+                let look = self.ask_term(core, |Deciders { engine, .. }, now| match reserve {
+                    Some((id, late)) => engine.reserve_tokens(&now.versions, (id, share, late), now.clock, now.physical_micros),
+                    None => engine.share(&now.versions, share, now.clock, now.physical_micros),
+                })?;
                 match look {
                     ShareLook::Offer(offer) => Ok(Step::Ready(offer)),
                     ShareLook::Wait(ticket) => self.wait(core, ticket),
@@ -545,8 +530,8 @@ impl Replica {
         self.clock.now(self.physical())
     }
 
-    /// What deltas needed of each share that is in use, since this was last asked for; nothing where
-    /// this is not the primary.
+    /// What deltas needed of each share that is in use, since this was last asked for; nothing
+    /// where this is not the primary.
     pub fn take_demands(&self) -> Vec<(Key, Demand)> {
         let mut core = self.core.lock();
         core.term.as_mut().map_or_else(Vec::new, |term| term.engine.take_demands())
@@ -664,38 +649,27 @@ impl Replica {
     }
 
     fn try_move(&self, core: &mut Core, view: &View, s: Timestamp) -> Result<Step<bool>> {
-        let physical = self.physical();
-        let versions = StoreVersions::new(&self.store, self.common.bugs);
-        let (state, term) = self.certifying(core)?;
         let slots = self.slots(|| SlotSet::of_targets(view.entries.iter().map(|entry| &entry.target)));
-        if let Some(slots) = slots
-            && term.lacks(&slots)
-        {
+        if let Some(slots) = self.lacking(core, slots)? {
             return Ok(Step::Slots(slots));
         }
-        let Term { engine, clock, .. } = term;
-        if clock.is_shared() {
-            // Nobody draws at or below it any more.
-            if clock.now(physical) < s {
-                return Ok(Step::Ready(false));
+        let may = self.ask(core, |primary, now| {
+            if now.clock.is_shared() {
+                // Nobody draws at or below it any more.
+                if now.clock.now(now.physical_micros) < s {
+                    return false;
+                }
+                now.clock.advance_to(s);
             }
-            clock.advance_to(s);
-        }
-        let may = engine.move_forward(state, &versions, &view.entries, s);
-        match versions.failure.into_inner() {
-            Some(e) => Err(e),
-            None => Ok(Step::Ready(may)),
-        }
+            primary.forward(now, &view.entries, s)
+        })?;
+        Ok(Step::Ready(may))
     }
 
     async fn check_schema(&self, view: &View, s: Timestamp) -> Result<()> {
         self.until_ready(WAIT_MAX, |core| {
-            let (state, Term { engine, .. }) = self.certifying(core)?;
-            match engine.check_read(state, &view.schema, s) {
-                SchemaCheck::Passed => Ok(Step::Ready(())),
-                SchemaCheck::Wait(ticket) => self.wait(core, ticket),
-                SchemaCheck::Changed(conflict) => Err(conflict_error(&conflict)),
-            }
+            let checked = self.ask(core, |primary, now| primary.schema(now, &view.schema, s))?;
+            self.schema_checked(core, checked, ())
         })
         .await
     }
@@ -754,23 +728,15 @@ impl Replica {
         let slots = self.slots(|| SlotSet::of_request(request));
         let certified = self
             .until_ready(WAIT_MAX, |core| {
-                let physical = self.physical();
-                let versions = StoreVersions::new(&self.store, self.common.bugs);
-                let (state, term) = self.certifying(core)?;
-                if term.is_host() && !is_plain(request) {
+                if self.certifying(core)?.1.is_host() && !is_plain(request) {
                     return Err(Error::not_primary(self.id));
                 }
-                if let Some(slots) = slots
-                    && term.lacks(&slots)
-                {
+                if let Some(slots) = self.lacking(core, slots)? {
                     return Ok(Step::Slots(slots));
                 }
-                let certified = term.engine.certify(state, &versions, request, &term.clock, physical);
-                if let Some(e) = versions.failure.into_inner() {
-                    return Err(e);
-                }
-                match certified {
+                match self.ask(core, |primary, now| primary.certify(now, request))? {
                     Certified::Append { at, writes } => {
+                        let (_, term) = self.certifying(core)?;
                         term.pending.push(Pending::Committed(Committed { id: request.id, at, writes }));
                         let (tx, applied) = oneshot::channel();
                         term.acks.insert(at, tx);
@@ -779,7 +745,7 @@ impl Replica {
                     }
                     Certified::Done(outcome) => Ok(Step::Ready(InFlight::Done(Some(outcome)))),
                     Certified::Refuse(ticket) => {
-                        term.records.push(Record::Refused(request.id));
+                        self.certifying(core)?.1.records.push(Record::Refused(request.id));
                         self.pump(core);
                         self.wait(core, ticket)
                     }

@@ -1,6 +1,6 @@
-//! A primary's part in rounds of `majority` (`docs/design/majority.md`, «What the caller does»): what
-//! comes goes through the site's state machine, what it writes goes into the log, and what it sends
-//! leaves when that is applied.
+//! A primary's part in rounds of `majority` (`docs/design/majority.md`, «What the caller does»):
+//! what comes goes through the site's state machine, what it writes goes into the log, and what it
+//! sends leaves when that is applied.
 //!
 //! ```text
 //!  message ──▶ Rows (leader) ──▶ sent at once
@@ -11,6 +11,7 @@
 //! All of it lives in the term, and is dropped with it: what was sent stays true, and what was not
 //! sent is as good as lost. A new primary finds the rows that have an offer out by their open keys.
 
+use crate::replica::asking::Deciders;
 use crate::replica::outbox::Work;
 use crate::replica::primary::Step;
 use crate::replica::term::{Pending, Term};
@@ -82,8 +83,8 @@ impl Replica {
     }
 
     /// How long the answer of a site takes at most: the way there and back, and as long again for a
-    /// log that is written in other regions, too. A leader that waits less leaves tokens out that are
-    /// needed, round for round.
+    /// log that is written in other regions, too. A leader that waits less leaves tokens out that
+    /// are needed, round for round.
     fn farthest_round_trip(&self) -> Duration {
         2 * Duration::from_micros(self.common.farthest_micros.load(Ordering::Relaxed)) + LOGS_TAKE
     }
@@ -108,7 +109,8 @@ impl Replica {
         self.send_rounds(sent.into_iter().map(|(to, message)| (to, share.clone(), message)));
     }
 
-    /// Messages of another site, or of this one to itself; all of them are about sites of their rows.
+    /// Messages of another site, or of this one to itself; all of them are about sites of their
+    /// rows.
     pub(crate) async fn hear_rounds(&self, messages: RoundMessages) {
         let from = messages.from;
         let heard = messages.rows.into_iter().map(|(share, message)| self.hear_round(from, share, message));
@@ -131,18 +133,15 @@ impl Replica {
         tracing::debug!("{}: {from} says of {share:?}: {:?}", self.id, message.kind);
         let stepped = self.until_ready(STEP_PATIENCE, |core| {
             let id = self.own_id();
-            let versions = StoreVersions::new(&self.store, self.common.bugs);
-            let (state, Term { engine, rounds, clock, .. }) = self.leading(core)?;
-            if clock.is_shared() {
-                clock.advance_to(message.hlc);
-            }
-            let outlook = rounds.outlook(&share, engine.outlook(&share));
-            let physical = self.physical();
-            let step = engine.step_round(state, &versions, id, &share, outlook, (from, &message), clock, physical);
-            match versions.failure.into_inner() {
-                Some(e) => Err(e),
-                None => self.take_step(core, id, &share, step, Then::Send),
-            }
+            self.leading(core)?;
+            let step = self.ask_term(core, |Deciders { engine, rounds, .. }, now| {
+                if now.clock.is_shared() {
+                    now.clock.advance_to(message.hlc);
+                }
+                let outlook = rounds.outlook(&share, engine.outlook(&share));
+                engine.step_round(now, id, &share, outlook, (from, &message))
+            })?;
+            self.take_step(core, id, &share, step, Then::Send)
         });
         match stepped.await {
             Ok(Some(Then::Send(sent))) => self.send_round(&share, sent),
@@ -158,22 +157,19 @@ impl Replica {
         }
         let begun = self.until_ready(STEP_PATIENCE, |core| {
             let id = self.own_id();
-            let versions = StoreVersions::new(&self.store, self.common.bugs);
-            let (state, Term { engine, rounds, clock, .. }) = self.leading(core)?;
-            let outlook = rounds.outlook(share, engine.outlook(share));
-            let known = incarnation.or_else(|| engine.open_round(&versions, share).map(|round| round.incarnation));
-            let (above, physical) = (rounds.rows.highest(share), self.physical());
-            let step = engine.begin_round(state, &versions, id, share, outlook, (known, sites, above), clock, physical);
-            match versions.failure.into_inner() {
-                Some(e) => Err(e),
-                None => self.take_step(core, id, share, step, Then::Lead),
-            }
+            self.leading(core)?;
+            let step = self.ask_term(core, |Deciders { engine, rounds, .. }, now| {
+                let outlook = rounds.outlook(share, engine.outlook(share));
+                let known = incarnation.or_else(|| engine.open_round(&now.versions, share).map(|round| round.incarnation));
+                engine.begin_round(now, id, share, outlook, (known, sites, rounds.rows.highest(share)))
+            })?;
+            self.take_step(core, id, share, step, Then::Lead)
         });
         begun.await.map(drop)
     }
 
-    /// What is to be written goes to the log. `Some`: there is nothing to write, and this follows at
-    /// once.
+    /// What is to be written goes to the log. `Some`: there is nothing to write, and this follows
+    /// at once.
     fn take_step<T>(
         &self,
         core: &mut Core,
@@ -247,7 +243,7 @@ impl Replica {
     /// Arms the timers of rows that were read and have an offer out.
     fn find_loaded(&self, core: &mut Core) {
         let Core { term: Some(Term { engine, rounds, .. }), .. } = core else { return };
-        let versions = StoreVersions::new(&self.store, self.common.bugs);
+        let versions = StoreVersions::new(&self.store, self.common.rules);
         for share in engine.take_open() {
             if let Some(round) = engine.open_round(&versions, &share) {
                 rounds.rows.stored(&share, Some(&round), true, self.farthest_round_trip(), self.rounds_time());

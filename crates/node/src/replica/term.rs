@@ -18,7 +18,7 @@ use meridian_base::{Clock, Target, Timestamp, TxnId};
 use meridian_commit::Participant;
 use meridian_pod::Damaged;
 use meridian_raft as raft;
-use meridian_region::{Ended as EndedWait, Ending, Engine, GroupState, Place, Queues, Ticket};
+use meridian_region::{Ended as EndedWait, Ending, Engine, GroupState, Place, Primary, Queues, Ticket};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
@@ -316,9 +316,14 @@ impl Term {
         Payload { closed, watermark, records }.encode()
     }
 
+    /// What this replica's engine does for transactions.
+    pub fn primary(&mut self) -> &mut dyn Primary {
+        &mut self.engine
+    }
+
     /// What may be closed by a payload that holds all that is pending, and was taken from rings.
     pub fn closed(&mut self, state: &GroupState, physical: u64) -> Timestamp {
-        let own = self.engine.closed_target(state, &self.clock, physical);
+        let own = self.engine.promise(state, &self.clock, physical);
         match &self.outlet {
             Outlet::Led(leader) => leader.closed(own).max(state.closed()),
             Outlet::Log | Outlet::Ring(_) => own,

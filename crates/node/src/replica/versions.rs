@@ -2,20 +2,20 @@
 
 use bytes::Bytes;
 use meridian_base::{ColumnMask, Error, Key, KeyRange, Target, Timestamp};
-use meridian_region::{PlantedBug, PlantedBugs, Versions};
+use meridian_region::{Rules, Versions};
 use meridian_store::{GroupStore, ScanLimits};
 use std::cell::RefCell;
 
 /// A store that fails answers so that nothing passes, and the failure is kept.
 pub(crate) struct StoreVersions<'a> {
     store: &'a GroupStore,
-    bugs: PlantedBugs,
+    rules: Rules,
     pub failure: RefCell<Option<Error>>,
 }
 
 impl<'a> StoreVersions<'a> {
-    pub fn new(store: &'a GroupStore, bugs: PlantedBugs) -> StoreVersions<'a> {
-        StoreVersions { store, bugs, failure: RefCell::new(None) }
+    pub fn new(store: &'a GroupStore, rules: Rules) -> StoreVersions<'a> {
+        StoreVersions { store, rules, failure: RefCell::new(None) }
     }
 }
 
@@ -30,10 +30,10 @@ impl Versions for StoreVersions<'_> {
             .map(|v| v.at)
     }
     fn changed_after(&self, target: &Target, columns: ColumnMask, after: Timestamp) -> Option<(Key, Timestamp)> {
-        let after = match self.bugs.has(PlantedBug::CertifyBelowGc) {
+        let after = match self.rules.refuses_below_gc() {
             // Against what is left (counterexample 11).
-            true => after.max(self.store.gc_threshold()),
-            false => after,
+            false => after.max(self.store.gc_threshold()),
+            true => after,
         };
         match self.store.changed_after(target, columns, after) {
             Ok(found) => found,

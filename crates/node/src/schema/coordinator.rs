@@ -56,7 +56,7 @@ use meridian_base::{
 };
 use meridian_commit::Verdict;
 use meridian_pki::join::{StoredToken, TokenId};
-use meridian_region::{Action, Delays, Granted, PlantedBug, SchemaLeases};
+use meridian_region::{Action, Delays, Granted, SchemaLeases};
 use meridian_sql::catalog::{CatalogChange, Descriptor};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -216,7 +216,7 @@ impl Coordinator {
             ..SchemaGrant::default()
         };
         let commit_takes = round_trip(&shared);
-        let leases = SchemaLeases::new(current, rows, delays(&shared, commit_takes)).with_bugs(shared.groups.common.bugs);
+        let leases = SchemaLeases::new(current, rows, delays(&shared, commit_takes)).with_rules(shared.groups.common.rules);
         let mut coordinator = Coordinator {
             gateway,
             shared,
@@ -573,7 +573,7 @@ impl Coordinator {
             let group = lease_group(&key).ok_or_else(|| Error::fatal("a lease row of the catalog is malformed"))?;
             found.insert(group, read_row::<Granted>(&bytes)?.seq);
         }
-        if found != seqs && !self.shared.groups.common.bugs.has(PlantedBug::StepNotTiedToGrants) {
+        if found != seqs && self.shared.groups.common.rules.ties_steps_to_grants() {
             self.abandon(Changed::NotTaken, more);
             return Ok(());
         }

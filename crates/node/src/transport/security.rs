@@ -15,7 +15,7 @@ use meridian_base::runtime::{Runtime, Stream};
 use meridian_base::{NodeId, Result};
 use meridian_pki::join::Binding;
 use meridian_pki::tls::{self, Clock, Context, Peer, Tls, name_of};
-use meridian_pki::{ClusterId, Moment, PlantedBugs};
+use meridian_pki::{ClusterId, Moment, Rules};
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
@@ -31,7 +31,8 @@ pub enum Caller {
     Node(NodeId),
     /// An operator's command, as this role.
     Role(String),
-    /// An operator's command over a socket of this machine, which only the node's own user may open.
+    /// An operator's command over a socket of this machine, which only the node's own user may
+    /// open.
     Local,
     /// Without TLS: a process that is no member.
     Stranger,
@@ -79,7 +80,7 @@ pub struct Keys {
     /// Members that have ended a connection because this node was decommissioned.
     told_revoked: RwLock<BTreeSet<NodeId>>,
     pub(crate) admission: Admission,
-    pub(crate) bugs: PlantedBugs,
+    pub(crate) rules: Rules,
 }
 
 /// A connection that somebody has opened.
@@ -99,13 +100,13 @@ const FAREWELL_BYTES: u64 = 64 << 10;
 const FAREWELL: Duration = Duration::from_millis(300);
 
 impl Keys {
-    pub fn new(bugs: PlantedBugs) -> Arc<Keys> {
+    pub fn new(rules: Rules) -> Arc<Keys> {
         Arc::new(Keys {
             tls: RwLock::default(),
             revoked: RwLock::default(),
             told_revoked: RwLock::default(),
             admission: Admission::default(),
-            bugs,
+            rules,
         })
     }
 
@@ -113,7 +114,7 @@ impl Keys {
     pub fn context(self: &Arc<Self>, cluster: u128, runtime: &Arc<dyn Runtime>) -> Context {
         let keys = Arc::downgrade(self);
         let revoked = move |node: NodeId| keys.upgrade().is_some_and(|keys| keys.revoked.read().contains(&node));
-        Context { cluster: ClusterId(cluster), clock: clock_of(runtime), revoked: Arc::new(revoked), bugs: self.bugs }
+        Context { cluster: ClusterId(cluster), clock: clock_of(runtime), revoked: Arc::new(revoked), rules: self.rules }
     }
 
     /// This process is a node from now on.

@@ -278,8 +278,8 @@ pub enum Request {
     /// Which formats may be written, and what each node's program understands, as the node asked
     /// knows it.
     Versions,
-    /// For a site's primary: which tokens of an escrow share are free. From `ClusterVersion::ESCROW`
-    /// on.
+    /// For a site's primary: which tokens of an escrow share are free. From
+    /// `ClusterVersion::ESCROW` on.
     Share {
         group: GroupId,
         key: Key,

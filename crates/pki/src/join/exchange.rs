@@ -3,12 +3,12 @@
 use super::stored::{Binding, Refusal, StoredToken, Use, prove};
 use super::token::{Token, TokenId};
 use crate::authority::{HOSTS_MAX, Hosts};
-use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::certificate::{Certificate, Fingerprint};
 use crate::directory::Pair;
 use crate::error::{Error, Result};
 use crate::identity::{ClusterId, Identity};
 use crate::key::{PrivateKey, PublicKey};
+use crate::rules::Rules;
 use crate::time::Moment;
 use crate::tls::{Clock, JOIN_PROTOCOL, Signatures, signatures};
 use crate::verify::{Bundle, PeerRefusal, Usage, verify};
@@ -51,8 +51,8 @@ impl Ask {
         envelope::encode(&(self.token, key, &self.hosts, &self.about))
     }
     /// What the proof is about.
-    pub(super) fn proven(&self, bugs: PlantedBugs) -> Vec<u8> {
-        self.asked(!bugs.has(PlantedBug::KeyUnbound))
+    pub(super) fn proven(&self, rules: Rules) -> Vec<u8> {
+        self.asked(rules.binds_proofs_to_keys())
     }
     fn signed(&self, binding: &Binding) -> Vec<u8> {
         [b"meridian join possession".as_slice(), &binding.0, &self.asked(true)].concat()
@@ -149,13 +149,13 @@ pub struct Joiner {
     hosts: Vec<String>,
     about: Vec<u8>,
     state: JoinerState,
-    bugs: PlantedBugs,
+    rules: Rules,
 }
 
 impl Joiner {
     /// Nothing was sent yet.
-    pub fn new(token: Token, key: PrivateKey, hosts: Vec<String>, about: Vec<u8>, bugs: PlantedBugs) -> Joiner {
-        Joiner { token, key, hosts, about, state: JoinerState::Fresh, bugs }
+    pub fn new(token: Token, key: PrivateKey, hosts: Vec<String>, about: Vec<u8>, rules: Rules) -> Joiner {
+        Joiner { token, key, hosts, about, state: JoinerState::Fresh, rules }
     }
     /// For its handshake, which fails with anybody else than the cluster of the token.
     pub fn config(&self, clock: Clock) -> Result<ClientConfig> {
@@ -163,7 +163,7 @@ impl Joiner {
             authority: self.token.authority,
             clock: ClockBox(clock),
             signatures: Signatures::default(),
-            bugs: self.bugs,
+            rules: self.rules,
         };
         let mut config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_protocol_versions(&[&rustls::version::TLS13])
@@ -182,7 +182,7 @@ impl Joiner {
     pub fn connected(&mut self, shown: &[CertificateDer<'_>], binding: &Binding, now: Moment) -> JoinerAction {
         assert!(matches!(self.state, JoinerState::Fresh), "a joiner is for one connection");
         self.state = JoinerState::Over;
-        let cluster = match of_the_cluster(shown, self.token.authority, now, self.bugs) {
+        let cluster = match of_the_cluster(shown, self.token.authority, now, self.rules) {
             Ok(cluster) => cluster,
             Err(why) => return JoinerAction::Fail(JoinFailure::NotTheCluster(why)),
         };
@@ -197,7 +197,7 @@ impl Joiner {
     fn ask(&self, binding: &Binding) -> Result<Vec<u8>> {
         let (hosts, about) = (self.hosts.clone(), self.about.clone());
         let mut ask = Ask { token: self.token.id, key: self.key.public()?, hosts, about, proof: [0; 32], possession: Vec::new() };
-        ask.proof = prove(&self.token, binding, &ask.proven(self.bugs), self.bugs);
+        ask.proof = prove(&self.token, binding, &ask.proven(self.rules), self.rules);
         ask.possession = self.key.sign(&ask.signed(binding))?;
         Ok(envelope::encode(&ask))
     }
@@ -243,10 +243,10 @@ fn of_the_cluster(
     shown: &[CertificateDer<'_>],
     authority: Fingerprint,
     now: Moment,
-    bugs: PlantedBugs,
+    rules: Rules,
 ) -> std::result::Result<ClusterId, PeerRefusal> {
     let (first, others) = shown.split_first().ok_or(PeerRefusal::Nobody)?;
-    let skips = bugs.has(PlantedBug::JoinerTrustsAnybody);
+    let skips = !rules.joiners_verify();
     let is_named = |der: &CertificateDer<'_>| Fingerprint::of(der) == authority || skips;
     let root = others.iter().find(|der| is_named(der)).ok_or(PeerRefusal::OtherAuthority)?;
     let root = Certificate::parse(root).map_err(|_| PeerRefusal::Malformed)?;
@@ -272,7 +272,7 @@ struct JoinVerifier {
     authority: Fingerprint,
     clock: ClockBox,
     signatures: Signatures,
-    bugs: PlantedBugs,
+    rules: Rules,
 }
 
 impl ServerCertVerifier for JoinVerifier {
@@ -285,7 +285,7 @@ impl ServerCertVerifier for JoinVerifier {
         _: UnixTime,
     ) -> std::result::Result<ServerCertVerified, rustls::Error> {
         let shown = [std::slice::from_ref(end_entity), intermediates].concat();
-        of_the_cluster(&shown, self.authority, (self.clock.0)(), self.bugs)?;
+        of_the_cluster(&shown, self.authority, (self.clock.0)(), self.rules)?;
         Ok(ServerCertVerified::assertion())
     }
     signatures!();
@@ -332,13 +332,13 @@ enum HostState {
 pub struct Host {
     binding: Binding,
     state: HostState,
-    bugs: PlantedBugs,
+    rules: Rules,
 }
 
 impl Host {
     /// For a connection with this binding.
-    pub fn new(binding: Binding, bugs: PlantedBugs) -> Host {
-        Host { binding, state: HostState::Fresh, bugs }
+    pub fn new(binding: Binding, rules: Rules) -> Host {
+        Host { binding, state: HostState::Fresh, rules }
     }
     /// The first and only message of the joiner.
     pub fn received(&mut self, bytes: &[u8]) -> HostAction {
@@ -356,7 +356,7 @@ impl Host {
             panic!("a token was found that was not looked for");
         };
         let (ask, hosts) = *asked;
-        match StoredToken::judge(stored, &ask, &self.binding, now, self.bugs) {
+        match StoredToken::judge(stored, &ask, &self.binding, now, self.rules) {
             Err(why) => self.refused(why),
             Ok(is_use) => {
                 HostAction::Register(Box::new(Admission { token: ask.token, is_use, key: ask.key, hosts, about: ask.about }))
@@ -371,9 +371,9 @@ impl Host {
     }
     /// It is not let in.
     pub fn refused(&mut self, why: Refusal) -> HostAction {
-        let said = match self.bugs.has(PlantedBug::RefusalTellsWhy) {
-            true => why.to_string(),
-            false => REFUSED.to_string(),
+        let said = match self.rules.hides_refusals() {
+            false => why.to_string(),
+            true => REFUSED.to_string(),
         };
         self.answer(&Answer::Refused(said), Some(why))
     }

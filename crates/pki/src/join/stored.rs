@@ -2,9 +2,9 @@
 
 use super::exchange::Ask;
 use super::token::{Token, TokenId};
-use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::certificate::Fingerprint;
 use crate::key::PublicKey;
+use crate::rules::Rules;
 use crate::secret::{Secret, hmac, same, sha256};
 use crate::time::Moment;
 use meridian_base::NodeId;
@@ -111,8 +111,8 @@ fn client_key(secret: &Secret) -> Zeroizing<[u8; 32]> {
     Zeroizing::new(hmac(secret.expose(), &[b"meridian join client key"]))
 }
 
-fn mask(stored_key: &[u8; 32], binding: &Binding, asked: &[u8], bugs: PlantedBugs) -> [u8; 32] {
-    let binding = if bugs.has(PlantedBug::ProofUnbound) { Binding([0; 32]) } else { *binding };
+fn mask(stored_key: &[u8; 32], binding: &Binding, asked: &[u8], rules: Rules) -> [u8; 32] {
+    let binding = if rules.binds_proofs_to_connections() { *binding } else { Binding([0; 32]) };
     hmac(stored_key, &[b"meridian join proof", &binding.0, asked])
 }
 
@@ -121,10 +121,10 @@ fn xor(a: &[u8; 32], b: &[u8; 32]) -> [u8; 32] {
 }
 
 /// The proof of a token's secret for what is asked for.
-pub(super) fn prove(token: &Token, binding: &Binding, asked: &[u8], bugs: PlantedBugs) -> [u8; 32] {
+pub(super) fn prove(token: &Token, binding: &Binding, asked: &[u8], rules: Rules) -> [u8; 32] {
     let client_key = client_key(&token.secret);
     let stored_key = sha256(client_key.as_ref());
-    xor(&client_key, &mask(&stored_key, binding, asked, bugs))
+    xor(&client_key, &mask(&stored_key, binding, asked, rules))
 }
 
 impl StoredToken {
@@ -134,8 +134,8 @@ impl StoredToken {
         StoredToken { id: token.id, stored_key, authority: token.authority, expires: token.expires, used: None }
     }
 
-    fn has_proof(&self, ask: &Ask, binding: &Binding, bugs: PlantedBugs) -> bool {
-        let mask = mask(&self.stored_key, binding, &ask.proven(bugs), bugs);
+    fn has_proof(&self, ask: &Ask, binding: &Binding, rules: Rules) -> bool {
+        let mask = mask(&self.stored_key, binding, &ask.proven(rules), rules);
         let client_key = Zeroizing::new(xor(&ask.proof, &mask));
         same(&sha256(client_key.as_ref()), &self.stored_key)
     }
@@ -147,35 +147,35 @@ impl StoredToken {
         ask: &Ask,
         binding: &Binding,
         now: Moment,
-        bugs: PlantedBugs,
+        rules: Rules,
     ) -> Result<Use, Refusal> {
         let nobody =
             StoredToken { id: ask.token, stored_key: [0; 32], authority: Fingerprint([0; 32]), expires: Moment(0), used: None };
         let found = stored.filter(|s| s.id == ask.token);
         let token = found.unwrap_or(&nobody);
-        let (has_proof, has_key) = (token.has_proof(ask, binding, bugs), ask.has_key(binding));
+        let (has_proof, has_key) = (token.has_proof(ask, binding, rules), ask.has_key(binding));
         match found {
             None => Err(Refusal::Unknown(ask.token)),
             Some(_) if !has_proof => Err(Refusal::Forged(ask.token)),
             Some(_) if !has_key => Err(Refusal::NoPossession(ask.token)),
-            Some(token) => token.usable(&ask.key, now, bugs),
+            Some(token) => token.usable(&ask.key, now, rules),
         }
     }
 
     /// Whether this token may make a node with this key. For the step of the catalog that does so,
     /// which has to ask once more: somebody else may have been faster.
-    pub fn usable(&self, key: &PublicKey, now: Moment, bugs: PlantedBugs) -> Result<Use, Refusal> {
+    pub fn usable(&self, key: &PublicKey, now: Moment, rules: Rules) -> Result<Use, Refusal> {
         match &self.used {
             Some(used) if used.key == Fingerprint::of(key.bytes()) => Ok(Use::Again(used.node)),
-            Some(used) if !bugs.has(PlantedBug::TokenUsedTwice) => Err(Refusal::Used(self.id, used.node)),
-            _ if now > self.expires && !bugs.has(PlantedBug::TokenIgnoresExpiry) => Err(Refusal::Expired(self.id, self.expires)),
+            Some(used) if rules.tokens_are_used_once() => Err(Refusal::Used(self.id, used.node)),
+            _ if now > self.expires && rules.tokens_expire() => Err(Refusal::Expired(self.id, self.expires)),
             _ => Ok(Use::First),
         }
     }
 
     /// Marks it as used by the node that it has made; in the same step as the node is registered.
-    pub fn redeem(&mut self, key: &PublicKey, node: NodeId, now: Moment, bugs: PlantedBugs) -> Result<NodeId, Refusal> {
-        match self.usable(key, now, bugs)? {
+    pub fn redeem(&mut self, key: &PublicKey, node: NodeId, now: Moment, rules: Rules) -> Result<NodeId, Refusal> {
+        match self.usable(key, now, rules)? {
             Use::Again(before) => Ok(before),
             Use::First => {
                 self.used = Some(Used { key: Fingerprint::of(key.bytes()), node, at: now });

@@ -3,9 +3,9 @@
 
 use super::verifiers::NodeVerifier;
 use super::{Clock, Context, NODE_PROTOCOL, SQL_PROTOCOL, Signatures, Time};
-use crate::bugs::PlantedBugs;
 use crate::directory::Pair;
 use crate::error::{Error, Kind, Result};
+use crate::rules::Rules;
 use crate::tls::verifiers::signatures;
 use crate::verify::{Bundle, PeerRefusal, Usage, verify_with};
 use rustls::ClientConfig;
@@ -56,7 +56,7 @@ impl ServerCertVerifier for HostVerifier {
     ) -> std::result::Result<ServerCertVerified, rustls::Error> {
         if self.mode != SslMode::Require {
             let now = (self.clock.0)();
-            verify_with(end_entity, intermediates, &self.bundle, Usage::Server, now, PlantedBugs::NONE)?;
+            verify_with(end_entity, intermediates, &self.bundle, Usage::Server, now, Rules::ALL)?;
         }
         if self.mode == SslMode::VerifyFull {
             let parsed = EndEntityCert::try_from(end_entity).map_err(|_| PeerRefusal::Malformed)?;

@@ -23,13 +23,13 @@ mod verifiers;
 pub use client::{SslMode, client_config, operator_config};
 pub(crate) use verifiers::{Signatures, signatures};
 
-use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::certificate::Certificate;
 use crate::der::{Reader, only, tag};
 use crate::directory::Pair;
 use crate::error::{Error, Kind, Result};
 use crate::identity::{ClusterId, Identity};
 use crate::rotation::Report;
+use crate::rules::Rules;
 use crate::time::Moment;
 use crate::verify::{Bundle, PeerRefusal, Usage, verify};
 use meridian_base::NodeId;
@@ -74,7 +74,7 @@ pub struct Context {
     /// The nodes that were decommissioned.
     pub revoked: Arc<dyn Revocations>,
     /// None in production.
-    pub bugs: PlantedBugs,
+    pub rules: Rules,
 }
 
 impl fmt::Debug for Context {
@@ -88,7 +88,7 @@ impl Context {
         (self.clock)()
     }
     fn refuse_revoked(&self, node: NodeId) -> std::result::Result<(), PeerRefusal> {
-        match self.revoked.is_revoked(node) && !self.bugs.has(PlantedBug::IgnoresRevocation) {
+        match self.revoked.is_revoked(node) && self.rules.revokes() {
             true => Err(PeerRefusal::Revoked(node)),
             false => Ok(()),
         }
@@ -176,7 +176,7 @@ impl Tls {
         match Identity::of(&read) {
             _ if protocol != Some(NODE_PROTOCOL) => Err(PeerRefusal::WrongUsage),
             Some(Identity::Node { .. }) => {
-                let node = crate::verify::node_of(&read, self.context.cluster, self.context.bugs)?;
+                let node = crate::verify::node_of(&read, self.context.cluster, self.context.rules)?;
                 self.context.refuse_revoked(node)?;
                 Ok(Peer::Node(node))
             }
@@ -187,7 +187,7 @@ impl Tls {
     /// The role of a SQL client's certificate; `None`: it has shown none.
     pub fn client(&self, certificates: Option<&[CertificateDer<'_>]>) -> std::result::Result<Option<String>, PeerRefusal> {
         let Some(first) = certificates.and_then(|c| c.first()) else { return Ok(None) };
-        verifiers::role_of(&Certificate::parse(first).map_err(|_| PeerRefusal::Malformed)?, self.context.bugs).map(Some)
+        verifiers::role_of(&Certificate::parse(first).map_err(|_| PeerRefusal::Malformed)?, self.context.rules).map(Some)
     }
     /// The cluster that it is of.
     pub fn cluster(&self) -> ClusterId {
@@ -208,7 +208,7 @@ impl Tls {
     }
     /// The node whose verified certificate this is, if it may take part.
     pub(crate) fn admitted(&self, certificate: &Certificate) -> std::result::Result<NodeId, PeerRefusal> {
-        let node = crate::verify::node_of(certificate, self.context.cluster, self.context.bugs)?;
+        let node = crate::verify::node_of(certificate, self.context.cluster, self.context.rules)?;
         self.context.refuse_revoked(node)?;
         Ok(node)
     }
@@ -279,7 +279,7 @@ fn configs(context: &Context, bundle: Bundle, pair: &Pair) -> Result<Configs> {
     for usage in [Usage::Server, Usage::Client] {
         verify(certificate.der(), &between, &bundle, usage, now).map_err(refused)?;
     }
-    let node = crate::verify::node_of(certificate, context.cluster, context.bugs).map_err(refused)?;
+    let node = crate::verify::node_of(certificate, context.cluster, context.rules).map_err(refused)?;
     let key = Arc::new(CertifiedKey::new(shown(&bundle, pair), pair.key().signer()?));
     let verifier = Arc::new(NodeVerifier { context: context.clone(), bundle: bundle.clone(), signatures: Signatures::default() });
     let wrong = |e: rustls::Error| Error::malformed(format!("TLS cannot be set up: {e}"));
@@ -294,7 +294,7 @@ fn configs(context: &Context, bundle: Bundle, pair: &Pair) -> Result<Configs> {
         .with_client_cert_verifier(verifier.clone())
         .with_cert_resolver(resolver.clone());
     node_server.alpn_protocols = vec![NODE_PROTOCOL.to_vec(), JOIN_PROTOCOL.to_vec()];
-    never_resume(&mut node_server, context.bugs);
+    never_resume(&mut node_server, context.rules);
 
     let mut node_client = ClientConfig::builder_with_details(provider(), time())
         .with_protocol_versions(only_13)
@@ -304,7 +304,7 @@ fn configs(context: &Context, bundle: Bundle, pair: &Pair) -> Result<Configs> {
         .with_client_cert_resolver(resolver.clone());
     node_client.alpn_protocols = vec![NODE_PROTOCOL.to_vec()];
     node_client.enable_sni = false;
-    if !context.bugs.has(PlantedBug::ResumesSessions) {
+    if context.rules.resumes_no_sessions() {
         node_client.resumption = rustls::client::Resumption::disabled();
     }
 
@@ -314,7 +314,7 @@ fn configs(context: &Context, bundle: Bundle, pair: &Pair) -> Result<Configs> {
         .with_client_cert_verifier(Arc::new(ClientVerifier::new(context.clone(), bundle.clone())))
         .with_cert_resolver(resolver);
     sql_server.alpn_protocols = vec![SQL_PROTOCOL.to_vec()];
-    never_resume(&mut sql_server, context.bugs);
+    never_resume(&mut sql_server, context.rules);
 
     Ok(Configs {
         node_server: Arc::new(node_server),
@@ -337,8 +337,8 @@ fn shown(bundle: &Bundle, pair: &Pair) -> Vec<CertificateDer<'static>> {
     chain
 }
 
-fn never_resume(config: &mut ServerConfig, bugs: PlantedBugs) {
-    if bugs.has(PlantedBug::ResumesSessions) {
+fn never_resume(config: &mut ServerConfig, rules: Rules) {
+    if !rules.resumes_no_sessions() {
         config.session_storage = ServerSessionMemoryCache::new(16);
         return;
     }

@@ -1,9 +1,9 @@
 //! What `rustls` asks about the certificate of a peer.
 
 use super::{Context, called};
-use crate::bugs::{PlantedBug, PlantedBugs};
 use crate::certificate::Certificate;
 use crate::identity::Identity;
+use crate::rules::Rules;
 use crate::time::Moment;
 use crate::verify::{Bundle, PeerRefusal, Usage, algorithms, node_of, verify_with};
 use meridian_base::NodeId;
@@ -131,7 +131,7 @@ impl NodeVerifier {
         between: &[CertificateDer<'_>],
         usage: Usage,
     ) -> Result<Certificate, PeerRefusal> {
-        verify_with(certificate, between, &self.bundle, usage, self.context.now(), self.context.bugs)
+        verify_with(certificate, between, &self.bundle, usage, self.context.now(), self.context.rules)
     }
 }
 
@@ -145,11 +145,11 @@ impl ServerCertVerifier for NodeVerifier {
         _: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
         let certificate = self.verified(end_entity, intermediates, Usage::Server)?;
-        let answers = node_of(&certificate, self.context.cluster, self.context.bugs)?;
+        let answers = node_of(&certificate, self.context.cluster, self.context.rules)?;
         self.context.refuse_revoked(answers)?;
         // Only names of nodes are called by this configuration.
         let called = called(server_name).ok_or(PeerRefusal::WrongName)?;
-        let is_meant = called == NodeId(0) || called == answers || self.context.bugs.has(PlantedBug::IgnoresWhoAnswers);
+        let is_meant = called == NodeId(0) || called == answers || !self.context.rules.compares_who_answers();
         match is_meant {
             true => Ok(ServerCertVerified::assertion()),
             false => Err(PeerRefusal::OtherNode { called, answers }.into()),
@@ -174,7 +174,7 @@ impl ClientCertVerifier for NodeVerifier {
         _: UnixTime,
     ) -> Result<ClientCertVerified, rustls::Error> {
         let certificate = self.verified(end_entity, intermediates, Usage::Client)?;
-        match node_of(&certificate, self.context.cluster, self.context.bugs) {
+        match node_of(&certificate, self.context.cluster, self.context.rules) {
             Ok(node) => self.context.refuse_revoked(node)?,
             // An operator's command.
             Err(PeerRefusal::NoNode) => {}
@@ -203,10 +203,10 @@ impl ClientVerifier {
 }
 
 /// The role that a certificate is a login of.
-pub(super) fn role_of(certificate: &Certificate, bugs: PlantedBugs) -> Result<String, PeerRefusal> {
+pub(super) fn role_of(certificate: &Certificate, rules: Rules) -> Result<String, PeerRefusal> {
     match Identity::of(certificate) {
         Some(Identity::Role(role)) => Ok(role),
-        Some(Identity::Node { node, .. }) if bugs.has(PlantedBug::NodeIsRole) => Ok(format!("node {}", node.0)),
+        Some(Identity::Node { node, .. }) if !rules.tells_nodes_from_roles() => Ok(format!("node {}", node.0)),
         Some(Identity::Node { .. }) => Err(PeerRefusal::NoClient),
         None => Err(PeerRefusal::Nobody),
     }
@@ -225,9 +225,9 @@ impl ClientCertVerifier for ClientVerifier {
         intermediates: &[CertificateDer<'_>],
         _: UnixTime,
     ) -> Result<ClientCertVerified, rustls::Error> {
-        let bugs = self.context.bugs;
-        let certificate = verify_with(end_entity, intermediates, &self.bundle, Usage::Client, self.context.now(), bugs)?;
-        role_of(&certificate, bugs)?;
+        let rules = self.context.rules;
+        let certificate = verify_with(end_entity, intermediates, &self.bundle, Usage::Client, self.context.now(), rules)?;
+        role_of(&certificate, rules)?;
         Ok(ClientCertVerified::assertion())
     }
     signatures!();

@@ -8,11 +8,11 @@ use meridian_pki::join::{Ask, Binding, Joiner, JoinerAction, REFUSED, StoredToke
 use meridian_pki::scram::Verifier;
 use meridian_pki::secret::Secret;
 use meridian_pki::tls::{Context, Tls, name_of};
-use meridian_pki::{ClusterId, PlantedBug, PlantedBugs, PrivateKey};
+use meridian_pki::{ClusterId, PlantedBug, PrivateKey, Rules};
 
 /// What is wrong, if a rule is broken that this bug is about.
-async fn probe(bug: PlantedBug, bugs: PlantedBugs) -> Option<String> {
-    let cluster = Cluster::with(ClusterId::random(), bugs);
+async fn probe(bug: PlantedBug, rules: Rules) -> Option<String> {
+    let cluster = Cluster::with(ClusterId::random(), rules);
     let wrong = |is_wrong: bool, what: &str| is_wrong.then(|| what.to_string());
     let admits = |from: &Tls, to: &Tls, called| {
         let (from, to) = (from.current(), to.current());
@@ -45,7 +45,7 @@ async fn probe(bug: PlantedBug, bugs: PlantedBugs) -> Option<String> {
         }
         PlantedBug::JoinerTrustsAnybody => {
             let other = Cluster::new();
-            let mut joiner = Joiner::new(token(&cluster), PrivateKey::generate(), Vec::new(), Vec::new(), bugs);
+            let mut joiner = Joiner::new(token(&cluster), PrivateKey::generate(), Vec::new(), Vec::new(), rules);
             let shown = [other.pair(1).certificate().der().clone(), other.authority.certificate().der().clone()];
             let action = joiner.connected(&shown, &Binding([1; 32]), NOW);
             wrong(matches!(action, JoinerAction::Send(_)), "a joiner sends a proof to a stranger")
@@ -88,7 +88,7 @@ async fn probe(bug: PlantedBug, bugs: PlantedBugs) -> Option<String> {
             let why = host(&cluster, &mut Some(StoredToken::of(&token)), 2, Binding([1; 32]), &bytes).1;
             wrong(why.is_none(), "whoever passes a request on puts its own key in")
         }
-        PlantedBug::RefusalTellsWhy => wrong(told(bugs).iter().any(|said| said != REFUSED), "a joiner learns why"),
+        PlantedBug::RefusalTellsWhy => wrong(told(rules).iter().any(|said| said != REFUSED), "a joiner learns why"),
         PlantedBug::ResumesSessions => {
             let (a, b) = (cluster.tls(1), cluster.tls(2));
             let mut kinds = Vec::new();
@@ -99,10 +99,10 @@ async fn probe(bug: PlantedBug, bugs: PlantedBugs) -> Option<String> {
             }
             wrong(kinds.contains(&Some(rustls::HandshakeKind::Resumed)), "a session is resumed")
         }
-        PlantedBug::SignsEarly | PlantedBug::RemovesEarly => explore(bugs).err(),
+        PlantedBug::SignsEarly | PlantedBug::RemovesEarly => explore(rules).err(),
         PlantedBug::RandomMockSalt => {
             let secret = Secret::new([1; 32]);
-            let mock = || Verifier::mock(&secret, "nobody", bugs).salt;
+            let mock = || Verifier::mock(&secret, "nobody", rules).salt;
             wrong(mock() != mock(), "an unknown user is known by its salt")
         }
     }
@@ -111,8 +111,8 @@ async fn probe(bug: PlantedBug, bugs: PlantedBugs) -> Option<String> {
 #[tokio::test]
 async fn every_planted_bug_is_noticed() {
     for bug in PlantedBug::ALL {
-        assert_eq!(probe(bug, PlantedBugs::NONE).await, None, "{bug:?}");
-        let noticed = probe(bug, PlantedBugs::only(bug)).await;
+        assert_eq!(probe(bug, Rules::ALL).await, None, "{bug:?}");
+        let noticed = probe(bug, Rules::without(bug)).await;
         println!("{bug:?}: {}", noticed.unwrap_or_else(|| panic!("{bug:?} is not noticed")));
     }
 }

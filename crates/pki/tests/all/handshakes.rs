@@ -6,7 +6,7 @@ use meridian_pki::authority::NODE_LIFE_SECS;
 use meridian_pki::directory::Pair;
 use meridian_pki::tls::{Peer, SslMode, Tls, client_config, name_of};
 use meridian_pki::verify::CLOCK_TOLERANCE_SECS;
-use meridian_pki::{ClusterId, Kind, PlantedBugs, PrivateKey};
+use meridian_pki::{ClusterId, Kind, PrivateKey, Rules};
 use rcgen::{CertificateParams, SanType};
 use rustls::ProtocolVersion;
 use rustls::pki_types::ServerName;
@@ -344,8 +344,8 @@ fn pem_der(text: &str) -> Vec<u8> {
 #[test]
 fn the_end_point_is_the_hash_of_the_certificate() {
     let cluster = Cluster::new();
-    let (tls, bugs) = (cluster.tls(1), PlantedBugs::NONE);
-    assert_eq!(bugs, PlantedBugs::default());
+    let (tls, rules) = (cluster.tls(1), Rules::ALL);
+    assert_eq!(rules, Rules::default());
     let current = tls.current();
     assert_eq!(current.end_point.as_deref(), Some(current.certificate.fingerprint().0.as_slice()));
     // By the function of the signature; Ed25519 has none.

@@ -6,7 +6,7 @@ use meridian_base::{NodeId, envelope};
 use meridian_pki::authority::NODE_LIFE_SECS;
 use meridian_pki::join::*;
 use meridian_pki::tls::{Peer, Tls, name_of};
-use meridian_pki::{Fingerprint, Moment, PlantedBug, PlantedBugs, PrivateKey};
+use meridian_pki::{Fingerprint, Moment, PlantedBug, PrivateKey, Rules};
 use proptest::prelude::*;
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,8 +17,8 @@ pub fn token(cluster: &Cluster) -> Token {
     Token::create(cluster.authority.certificate().fingerprint(), NOW.plus(TOKEN_LIFE_SECS))
 }
 
-pub fn joiner(token: &Token, key: &PrivateKey, bugs: PlantedBugs) -> Joiner {
-    Joiner::new(token.clone(), key.clone(), vec!["a.example".into()], ABOUT.to_vec(), bugs)
+pub fn joiner(token: &Token, key: &PrivateKey, rules: Rules) -> Joiner {
+    Joiner::new(token.clone(), key.clone(), vec!["a.example".into()], ABOUT.to_vec(), rules)
 }
 
 /// What a node does with a message of a joiner: its answer, and what its log says.
@@ -29,7 +29,7 @@ pub fn host(
     binding: Binding,
     message: &[u8],
 ) -> (Vec<u8>, Option<Refusal>) {
-    let (mut host, now, bugs) = (Host::new(binding, cluster.bugs), cluster.hand.now(), cluster.bugs);
+    let (mut host, now, rules) = (Host::new(binding, cluster.rules), cluster.hand.now(), cluster.rules);
     let mut action = host.received(message);
     loop {
         action = match action {
@@ -40,7 +40,7 @@ pub fn host(
             HostAction::Register(admission) => {
                 assert_eq!(admission.about, ABOUT);
                 let row = stored.as_mut().expect("a token that was found");
-                match row.redeem(&admission.key, NodeId(node), now, bugs) {
+                match row.redeem(&admission.key, NodeId(node), now, rules) {
                     Err(why) => host.refused(why),
                     Ok(node) => {
                         let (hosts, key) = (&admission.hosts, &admission.key);
@@ -87,7 +87,7 @@ async fn a_process_with_a_token_becomes_a_node() {
     let cluster = Cluster::new();
     let (tls, token, key) = (cluster.tls(1), token(&cluster), PrivateKey::generate());
     let mut stored = Some(StoredToken::of(&token));
-    let (action, why) = exchange(&cluster, &tls, &mut stored, 2, joiner(&token, &key, cluster.bugs)).await.expect("connected");
+    let (action, why) = exchange(&cluster, &tls, &mut stored, 2, joiner(&token, &key, cluster.rules)).await.expect("connected");
     let JoinerAction::Store(membership) = action else { panic!("{action:?}, {why:?}") };
     assert_eq!((membership.cluster, membership.node, membership.about.as_slice()), (cluster.id, NodeId(2), b"nodes".as_slice()));
     assert_eq!(membership.pair.certificate().dns_names, ["a.example"]);
@@ -96,7 +96,7 @@ async fn a_process_with_a_token_becomes_a_node() {
     assert_eq!(call(&joined, &tls, 1).await, Ok((NodeId(1), Peer::Node(NodeId(2)))));
     // The answer was lost: the same key gets the same node, even after the token's end.
     cluster.hand.set(token.expires.plus(10));
-    let (again, _) = exchange(&cluster, &tls, &mut stored, 3, joiner(&token, &key, cluster.bugs)).await.expect("connected");
+    let (again, _) = exchange(&cluster, &tls, &mut stored, 3, joiner(&token, &key, cluster.rules)).await.expect("connected");
     let JoinerAction::Store(again) = again else { panic!("{again:?}") };
     assert_eq!(again.node, NodeId(2));
 }
@@ -107,7 +107,7 @@ async fn refusals_are_told_apart_by_the_operator_only() {
     let (tls, good) = (cluster.tls(1), token(&cluster));
     let mut used = Some(StoredToken::of(&good));
     let first = PrivateKey::generate();
-    exchange(&cluster, &tls, &mut used, 2, joiner(&good, &first, cluster.bugs)).await.expect("connected");
+    exchange(&cluster, &tls, &mut used, 2, joiner(&good, &first, cluster.rules)).await.expect("connected");
     let forged = Token { secret: meridian_pki::secret::Secret::random(), ..good.clone() };
     let old = Token::create(good.authority, NOW.minus(1));
     let (id, mut fresh) = (good.id, Some(StoredToken::of(&good)));
@@ -119,7 +119,7 @@ async fn refusals_are_told_apart_by_the_operator_only() {
         (&good, &mut None, Refusal::Unknown(id)),
     ];
     for (token, stored, expected) in cases {
-        let joiner = joiner(token, &PrivateKey::generate(), cluster.bugs);
+        let joiner = joiner(token, &PrivateKey::generate(), cluster.rules);
         let (action, why) = exchange(&cluster, &tls, stored, 3, joiner).await.expect("connected");
         assert!(matches!(action, JoinerAction::Fail(JoinFailure::Refused)), "{action:?}");
         assert_eq!(why, Some(expected));
@@ -136,7 +136,7 @@ async fn a_man_in_the_middle_learns_nothing() {
     let both = bundle(&[&theirs.authority, &ours.authority]);
     let shows = Tls::new(theirs.context(), both, &theirs.pair(1)).expect("TLS");
     for man in [theirs.tls(1), pretender.tls(1), shows] {
-        let mut joiner = joiner(&token, &PrivateKey::generate(), PlantedBugs::NONE);
+        let mut joiner = joiner(&token, &PrivateKey::generate(), Rules::ALL);
         // The handshake fails.
         let config = Arc::new(joiner.config(ours.hand.clock()).expect("TLS"));
         assert!(shake(config, name_of(NodeId(0)), man.current().node_server.clone()).await.client.is_err());
@@ -154,7 +154,7 @@ async fn a_man_in_the_middle_learns_nothing() {
 /// What a joiner sends on a connection with this binding to a node of the cluster.
 pub fn asked(cluster: &Cluster, token: &Token, key: &PrivateKey, binding: Binding) -> Vec<u8> {
     let shown = [cluster.pair(1).certificate().der().clone(), cluster.authority.certificate().der().clone()];
-    match joiner(token, key, cluster.bugs).connected(&shown, &binding, NOW) {
+    match joiner(token, key, cluster.rules).connected(&shown, &binding, NOW) {
         JoinerAction::Send(bytes) => bytes,
         other => panic!("{other:?}"),
     }
@@ -198,7 +198,7 @@ fn answers_are_checked() {
     let (token, key) = (token(&cluster), PrivateKey::generate());
     let shown = [cluster.pair(1).certificate().der().clone(), cluster.authority.certificate().der().clone()];
     let told = |answer: &Answer, now: Moment| {
-        let mut joiner = joiner(&token, &key, PlantedBugs::NONE);
+        let mut joiner = joiner(&token, &key, Rules::ALL);
         let JoinerAction::Send(_) = joiner.connected(&shown, &Binding([1; 32]), NOW) else { panic!("nothing is sent") };
         joiner.received(&envelope::encode(answer), now)
     };
@@ -302,7 +302,7 @@ proptest! {
         });
         let (_, why) = host(cluster, &mut Some(StoredToken::of(token)), 2, Binding([1; 32]), &garbage);
         prop_assert!(why.is_some());
-        let mut joiner = joiner(token, key, PlantedBugs::NONE);
+        let mut joiner = joiner(token, key, Rules::ALL);
         let sent = matches!(joiner.connected(shown, &Binding([1; 32]), NOW), JoinerAction::Send(_));
         prop_assert!(sent);
         let stored = matches!(joiner.received(&garbage, NOW), JoinerAction::Store(_));
@@ -313,7 +313,7 @@ proptest! {
 }
 
 /// The words that a joiner is told for each way of being refused.
-pub fn told(bug: PlantedBugs) -> Vec<String> {
+pub fn told(bug: Rules) -> Vec<String> {
     let cluster = Cluster::with(meridian_pki::ClusterId(7), bug);
     let (good, key) = (token(&cluster), PrivateKey::generate());
     let bytes = asked(&cluster, &good, &key, Binding([1; 32]));
@@ -332,6 +332,6 @@ pub fn told(bug: PlantedBugs) -> Vec<String> {
 
 #[test]
 fn one_message_for_all() {
-    assert!(told(PlantedBugs::NONE).iter().all(|said| said == REFUSED));
-    assert!(told(PlantedBugs::only(PlantedBug::RefusalTellsWhy)).iter().any(|said| said != REFUSED));
+    assert!(told(Rules::ALL).iter().all(|said| said == REFUSED));
+    assert!(told(Rules::without(PlantedBug::RefusalTellsWhy)).iter().any(|said| said != REFUSED));
 }

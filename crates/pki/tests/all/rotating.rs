@@ -4,7 +4,7 @@ use crate::world::*;
 use meridian_base::NodeId;
 use meridian_pki::rotation::{Endorsed, Hindrance, Phase, Report, Rotation, StoredRotation};
 use meridian_pki::tls::Tls;
-use meridian_pki::{Authority, Bundle, Fingerprint, Moment, PlantedBug, PlantedBugs};
+use meridian_pki::{Authority, Bundle, Fingerprint, Moment, PlantedBug, Rules};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,8 +14,8 @@ fn print(n: u8) -> Fingerprint {
 
 /// Runs a rotation: each step is a node that catches up, or says what it has, or the cluster that
 /// goes on. What is wrong if two nodes refuse each other.
-fn run(nodes: u32, steps: &[(u32, u8)], bugs: PlantedBugs) -> Result<Phase, String> {
-    let mut rotation = Rotation::at(Phase::Settled { authority: print(1) }, bugs);
+fn run(nodes: u32, steps: &[(u32, u8)], rules: Rules) -> Result<Phase, String> {
+    let mut rotation = Rotation::at(Phase::Settled { authority: print(1) }, rules);
     let start = Report { trusts: BTreeSet::from([print(1)]), shows: print(1) };
     let mut state: BTreeMap<NodeId, Report> = (1..=nodes).map(|n| (NodeId(n), start.clone())).collect();
     let mut reports: BTreeMap<NodeId, Option<Report>> = state.keys().map(|n| (*n, None)).collect();
@@ -48,7 +48,7 @@ fn run(nodes: u32, steps: &[(u32, u8)], bugs: PlantedBugs) -> Result<Phase, Stri
 #[test]
 fn each_phase_waits_for_the_slowest_node() {
     let (old, new) = (print(1), print(2));
-    let mut rotation = Rotation::at(Phase::Settled { authority: old }, PlantedBugs::NONE);
+    let mut rotation = Rotation::at(Phase::Settled { authority: old }, Rules::ALL);
     assert!(rotation.begin(old).is_err());
     assert_eq!(rotation.advance(&BTreeMap::new(), Moment(0), NOW), Err(Hindrance::Settled));
     rotation.begin(new).expect("begun");
@@ -71,7 +71,7 @@ fn each_phase_waits_for_the_slowest_node() {
 
 #[test]
 fn a_stolen_key_is_out_without_waiting() {
-    let mut rotation = Rotation::at(Phase::Settled { authority: print(1) }, PlantedBugs::NONE);
+    let mut rotation = Rotation::at(Phase::Settled { authority: print(1) }, Rules::ALL);
     rotation.begin(print(2)).expect("begun");
     rotation.force();
     assert_eq!(rotation.force(), Phase::Settled { authority: print(2) });
@@ -80,7 +80,7 @@ fn a_stolen_key_is_out_without_waiting() {
 
 #[test]
 fn a_rotation_is_taken_back_until_the_new_authority_signs() {
-    let mut rotation = Rotation::at(Phase::Settled { authority: print(1) }, PlantedBugs::NONE);
+    let mut rotation = Rotation::at(Phase::Settled { authority: print(1) }, Rules::ALL);
     rotation.begin(print(2)).expect("begun");
     assert_eq!(rotation.cancel(), Ok(Phase::Settled { authority: print(1) }));
     assert_eq!(rotation.cancel(), Ok(Phase::Settled { authority: print(1) }));
@@ -148,7 +148,7 @@ fn a_stored_rotation_goes_forward() {
 }
 
 /// Random steps; a bug is found by some of them.
-pub fn explore(bugs: PlantedBugs) -> Result<(), String> {
+pub fn explore(rules: Rules) -> Result<(), String> {
     let mut seed = 0x9e37_79b9_7f4a_7c15u64;
     let mut is_complete = false;
     for _ in 0..4_000 {
@@ -160,7 +160,7 @@ pub fn explore(bugs: PlantedBugs) -> Result<(), String> {
                 ((seed >> 8) as u32, (seed >> 40) as u8)
             })
             .collect();
-        is_complete |= matches!(run(3, &steps, bugs)?, Phase::Settled { .. });
+        is_complete |= matches!(run(3, &steps, rules)?, Phase::Settled { .. });
     }
     assert!(is_complete, "some rotation gets to its end");
     Ok(())
@@ -169,7 +169,7 @@ pub fn explore(bugs: PlantedBugs) -> Result<(), String> {
 proptest! {
     #[test]
     fn nobody_is_refused_in_between(nodes in 1..5u32, steps in prop::collection::vec((any::<u32>(), any::<u8>()), 0..200)) {
-        prop_assert_eq!(run(nodes, &steps, PlantedBugs::NONE).err(), None);
+        prop_assert_eq!(run(nodes, &steps, Rules::ALL).err(), None);
     }
 }
 
@@ -201,5 +201,5 @@ async fn handshakes_go_on_through_a_rotation() {
     // The old one is worth nothing any more.
     assert!(call(&cluster.tls(4), &nodes[0], 1).await.is_err());
     assert!(nodes[0].replace(only, &cluster.pair(1)).is_err());
-    assert_ne!(PlantedBugs::only(PlantedBug::SignsEarly), PlantedBugs::NONE);
+    assert_ne!(Rules::without(PlantedBug::SignsEarly), Rules::ALL);
 }

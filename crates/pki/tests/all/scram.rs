@@ -1,6 +1,6 @@
 //! Verifiers of passwords.
 
-use meridian_pki::PlantedBugs;
+use meridian_pki::Rules;
 use meridian_pki::scram::{ITERATIONS, ITERATIONS_MAX, SALT_BYTES, Verifier};
 use meridian_pki::secret::Secret;
 use proptest::prelude::*;
@@ -71,11 +71,11 @@ fn passwords_are_prepared_as_postgresql_does() {
 #[test]
 fn unknown_users_look_like_known_ones() {
     let secret = Secret::random();
-    let mock = |user: &str| Verifier::mock(&secret, user, PlantedBugs::NONE);
+    let mock = |user: &str| Verifier::mock(&secret, user, Rules::ALL);
     let (nobody, known) = (mock("nobody"), Verifier::new("x"));
     assert_eq!(nobody, mock("nobody"));
     assert_ne!(nobody.salt, mock("nobody2").salt);
-    assert_ne!(nobody.salt, Verifier::mock(&Secret::random(), "nobody", PlantedBugs::NONE).salt);
+    assert_ne!(nobody.salt, Verifier::mock(&Secret::random(), "nobody", Rules::ALL).salt);
     assert_eq!((nobody.salt.len(), nobody.iterations), (known.salt.len(), ITERATIONS));
     assert_eq!(nobody.to_text().len(), known.to_text().len());
     assert!(!nobody.fits("") && !nobody.fits("nobody"));

@@ -5,7 +5,7 @@ use meridian_pki::authority::{BACKDATE_SECS, Hosts, NODE_LIFE_SECS};
 use meridian_pki::directory::Pair;
 use meridian_pki::tls::{Clock, Context, Peer, Tls, explain, name_of, reached};
 use meridian_pki::verify::PeerRefusal;
-use meridian_pki::{Authority, Bundle, Certificate, ClusterId, Moment, PlantedBugs, PrivateKey};
+use meridian_pki::{Authority, Bundle, Certificate, ClusterId, Moment, PrivateKey, Rules};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ServerConfig};
 use std::collections::BTreeSet;
@@ -43,16 +43,16 @@ pub struct Cluster {
     pub authority: Authority,
     pub hand: Hand,
     pub revoked: Arc<Mutex<BTreeSet<NodeId>>>,
-    pub bugs: PlantedBugs,
+    pub rules: Rules,
 }
 
 impl Cluster {
     pub fn new() -> Cluster {
-        Cluster::with(ClusterId::random(), PlantedBugs::NONE)
+        Cluster::with(ClusterId::random(), Rules::ALL)
     }
-    pub fn with(id: ClusterId, bugs: PlantedBugs) -> Cluster {
+    pub fn with(id: ClusterId, rules: Rules) -> Cluster {
         let authority = Authority::create(id, NOW).expect("an authority");
-        Cluster { id, authority, hand: Hand::new(), revoked: Arc::default(), bugs }
+        Cluster { id, authority, hand: Hand::new(), revoked: Arc::default(), rules }
     }
     pub fn bundle(&self) -> Bundle {
         bundle(&[&self.authority])
@@ -60,7 +60,7 @@ impl Cluster {
     pub fn context(&self) -> Context {
         let revoked = self.revoked.clone();
         let is_revoked = move |node: NodeId| revoked.lock().expect("no panic").contains(&node);
-        Context { cluster: self.id, clock: self.hand.clock(), revoked: Arc::new(is_revoked), bugs: self.bugs }
+        Context { cluster: self.id, clock: self.hand.clock(), revoked: Arc::new(is_revoked), rules: self.rules }
     }
     pub fn pair(&self, node: u32) -> Pair {
         node_pair(&self.authority, self.id, node, self.hand.now())

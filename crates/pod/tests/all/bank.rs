@@ -8,9 +8,8 @@ use meridian_base::{ColumnMask, GroupId, LogPosition, NodeId, Timestamp, TxnId};
 use meridian_pod::memory::Mapping;
 use meridian_pod::{
     Allocator, Area, Body, BodyRead, BodyWord, BodyWrite, Commit, Entry, Epochs, FeedReader, FeedRecord, FeedWriter, Insert,
-    Inserted, Item, Logged, NewTuple, NoRoom, Node, Orphans, Phase, PlantedBugs, Progress, Purpose, Read, Reading, Reference,
-    Refill, Repair, Repaired, RingWriter, Rings, Segment, SharedRead, SharedWrite, Sizes, Slot, Walk, Walked, lines_of,
-    node_bytes,
+    Inserted, Item, Logged, NewTuple, NoRoom, Node, Orphans, Phase, Progress, Purpose, Read, Reading, Reference, Refill, Repair,
+    Repaired, RingWriter, Rings, Rules, Segment, SharedRead, SharedWrite, Sizes, Slot, Walk, Walked, lines_of, node_bytes,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +21,7 @@ type Shared = Segment<Arc<Mapping>>;
 const FILE: &str = "MERIDIAN_POD_BANK_FILE";
 const ACCOUNTS: u8 = 6;
 const FIRST: u64 = 1000;
-const BUGS: PlantedBugs = PlantedBugs::NONE;
+const BUGS: Rules = Rules::ALL;
 const SIZES: Sizes = Sizes { hosts: 2, ring: 8192, feed: 8192, descriptors: 2, chunk: 4096, node_chunks: 2, body_chunks: 12 };
 
 /// What a host does when it has to wait.

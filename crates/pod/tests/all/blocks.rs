@@ -4,7 +4,7 @@
 
 use crate::explorer::{Sparse, System, differs, explore};
 use meridian_base::{GroupId, NodeId};
-use meridian_pod::{Allocator, Area, Epochs, Layout, Orphans, Phase, PlantedBugs, Purpose, Refill, Segment, Sizes, lines_of};
+use meridian_pod::{Allocator, Area, Epochs, Layout, Orphans, Phase, Purpose, Refill, Rules, Segment, Sizes, lines_of};
 use std::hash::{Hash, Hasher};
 
 /// Two chunks of two blocks.
@@ -46,7 +46,7 @@ impl Blocks {
         }
         Blocks {
             segment,
-            hosts: [0, 1].map(|host| Allocator::new(host, PlantedBugs::NONE)),
+            hosts: [0, 1].map(|host| Allocator::new(host, Rules::ALL)),
             refills: [None, None],
             epochs: [Epochs::new(0), Epochs::new(1)],
             allocations,
@@ -83,7 +83,7 @@ impl Blocks {
     }
 
     fn sweep(&mut self) {
-        let mut orphans = self.orphans.clone().unwrap_or_else(|| Orphans::new(1, PlantedBugs::NONE));
+        let mut orphans = self.orphans.clone().unwrap_or_else(|| Orphans::new(1, Rules::ALL));
         // No tuple is in the list: what the dead host used is of use to nobody.
         orphans.begin();
         orphans.end(&self.segment).unwrap();

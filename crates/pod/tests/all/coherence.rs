@@ -10,8 +10,8 @@ use bytes::Bytes;
 use meridian_base::{ColumnMask, GroupId, NodeId, Timestamp};
 use meridian_pod::memory::{Incoherent, LINE, View};
 use meridian_pod::{
-    Body, BodyRead, BodyWrite, Commit, Epochs, Insert, Inserted, Layout, NewTuple, Node, Phase, Place, PlantedBug, PlantedBugs,
-    Progress, Purpose, Read, Reading, Segment, SharedWrite, Sizes, Slot, clear_valid_bit,
+    Body, BodyRead, BodyWrite, Commit, Epochs, Insert, Inserted, Layout, NewTuple, Node, Phase, Place, PlantedBug, Progress,
+    Purpose, Read, Reading, Rules, Segment, SharedWrite, Sizes, Slot, clear_valid_bit,
 };
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
@@ -43,7 +43,7 @@ struct Budget {
 #[derive(Clone, Debug)]
 struct Device {
     device: Incoherent,
-    bugs: PlantedBugs,
+    rules: Rules,
     tuples: Vec<Node>,
     /// Bytes of each body.
     len: usize,
@@ -70,11 +70,11 @@ fn bytes(version: Timestamp, len: usize) -> Bytes {
 
 impl Device {
     /// So many tuples, and one block more than that.
-    fn new(tuples: u8, len: usize, budget: Budget, bugs: PlantedBugs) -> Device {
+    fn new(tuples: u8, len: usize, budget: Budget, rules: Rules) -> Device {
         let layout = Layout::new(SIZES).unwrap();
         let mut device = Device {
             device: Incoherent::new(layout.len(), layout.coherent(), 2),
-            bugs,
+            rules,
             tuples: vec![],
             len,
             budget,
@@ -93,7 +93,7 @@ impl Device {
             }
             for block in 0..tuples {
                 let version = segment.tick(0);
-                let mut write = BodyWrite::new(device.block(block), bytes(version, len), PlantedBugs::NONE);
+                let mut write = BodyWrite::new(device.block(block), bytes(version, len), Rules::ALL);
                 assert_eq!(write.step(&segment), None);
                 let tuple = NewTuple {
                     key: vec![block].into(),
@@ -148,7 +148,7 @@ impl Device {
         let (at, len) = (self.block(block), self.len);
         self.with(host, |device, segment| {
             let write = SharedWrite { node: device.tuples[tuple], body: Body::At(at), columns: ColumnMask::ALL, is_new: false };
-            let mut commit = Commit::new(host as u8, vec![tuple as u16], vec![write], vec![], device.bugs);
+            let mut commit = Commit::new(host as u8, vec![tuple as u16], vec![write], vec![], device.rules);
             loop {
                 match commit.step(segment).unwrap() {
                     Progress::More => {}
@@ -158,7 +158,7 @@ impl Device {
             }
             let version = segment.tick(0);
             commit.drawn(version);
-            let write = BodyWrite::new(at, bytes(version, len), device.bugs);
+            let write = BodyWrite::new(at, bytes(version, len), device.rules);
             device.doing[host] = Doing::Writes(tuple, block, Box::new(commit), write);
             true
         })
@@ -166,7 +166,7 @@ impl Device {
 
     fn publish(&mut self, host: usize, tuple: usize, mut commit: Box<Commit>) {
         self.with(host, |device, segment| {
-            let mut read = Read::new(device.tuples[tuple], Timestamp::MAX, PlantedBugs::only(PlantedBug::ReadsInFlight));
+            let mut read = Read::new(device.tuples[tuple], Timestamp::MAX, Rules::without(PlantedBug::ReadsInFlight));
             let before = loop {
                 if let Reading::Version { body, .. } = read.step(segment).unwrap() {
                     break device.block_of(body.body);
@@ -203,12 +203,12 @@ impl Device {
         self.budget.reads -= 1;
         self.with(host, |device, segment| {
             let epoch = device.epochs[host].enter(segment);
-            let mut read = Read::new(device.tuples[tuple], Timestamp::MAX, device.bugs);
+            let mut read = Read::new(device.tuples[tuple], Timestamp::MAX, device.rules);
             loop {
                 match read.step(segment).unwrap() {
                     Reading::More => {}
                     Reading::Version { newest, body } => {
-                        let read = BodyRead::new(host as u8, device.tuples[tuple], body, device.bugs);
+                        let read = BodyRead::new(host as u8, device.tuples[tuple], body, device.rules);
                         device.doing[host] = Doing::Reads(tuple, epoch, newest, read);
                         return true;
                     }
@@ -250,7 +250,7 @@ impl Device {
             }
             (0..2).filter(|host| *host == 0 || !dead).for_each(|host| device.epochs[host].announce(segment));
             segment.advance_epoch().unwrap();
-            if segment.may_reuse(epoch, device.bugs).unwrap() {
+            if segment.may_reuse(epoch, device.rules).unwrap() {
                 device.retired.remove(0);
                 device.free.push(block);
             }
@@ -267,9 +267,9 @@ impl Device {
                 commit.give_up();
                 while commit.step(segment).unwrap() != Progress::GivenUp {}
             });
-            match self.bugs.has(PlantedBug::NoQuarantine) {
-                true => self.free.push(block),
-                false => self.quarantine.push(block),
+            match self.rules.quarantines() {
+                false => self.free.push(block),
+                true => self.quarantine.push(block),
             }
         }
         self.doing[1] = Doing::Dead;
@@ -281,7 +281,7 @@ impl Device {
         self.device.replace_machine(1, &stale);
         self.with(0, |device, segment| {
             for node in device.tuples.clone() {
-                clear_valid_bit(segment, node, 1, device.bugs).unwrap();
+                clear_valid_bit(segment, node, 1, device.rules).unwrap();
             }
             let state = segment.host(1).unwrap();
             if state.phase == Phase::Fenced {
@@ -392,14 +392,14 @@ fn scenarios() -> Vec<(u8, usize, Budget)> {
     ]
 }
 
-fn run(scenario: &(u8, usize, Budget), bugs: PlantedBugs) -> Found {
-    explore(Device::new(scenario.0, scenario.1, scenario.2, bugs), 2_000_000)
+fn run(scenario: &(u8, usize, Budget), rules: Rules) -> Found {
+    explore(Device::new(scenario.0, scenario.1, scenario.2, rules), 2_000_000)
 }
 
 #[test]
 fn no_reader_gets_other_bytes_than_its_versions() {
     for scenario in scenarios() {
-        let found = run(&scenario, PlantedBugs::NONE);
+        let found = run(&scenario, Rules::ALL);
         println!("{scenario:?}: {} states", found.states);
         if let Some((what, steps)) = found.wrong {
             panic!("{what}:\n  {}", steps.join("\n  "));
@@ -421,7 +421,7 @@ fn every_planted_bug_is_found() {
     ];
     let mut missed = vec![];
     for bug in all {
-        let wrong = scenarios().into_iter().find_map(|scenario| run(&scenario, PlantedBugs::only(bug)).wrong);
+        let wrong = scenarios().into_iter().find_map(|scenario| run(&scenario, Rules::without(bug)).wrong);
         match wrong {
             Some((what, steps)) => println!("{}: {what}, {} steps", bug.name(), steps.len()),
             None => missed.push(bug),

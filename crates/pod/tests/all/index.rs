@@ -6,8 +6,8 @@ use crate::explorer::{Sparse, System, differs, explore};
 use bytes::Bytes;
 use meridian_base::{ColumnMask, GroupId, NodeId, Timestamp};
 use meridian_pod::{
-    Body, Epochs, Find, Insert, Inserted, Layout, NewTuple, Node, PlantedBug, PlantedBugs, Purpose, Remove, Segment, Sizes, Slot,
-    Walk, Walked,
+    Body, Epochs, Find, Insert, Inserted, Layout, NewTuple, Node, PlantedBug, Purpose, Remove, Rules, Segment, Sizes, Slot, Walk,
+    Walked,
 };
 use std::hash::{Hash, Hasher};
 
@@ -33,7 +33,7 @@ enum Doing {
 #[derive(Clone, Debug)]
 struct List {
     segment: Segment<Sparse>,
-    bugs: PlantedBugs,
+    rules: Rules,
     tasks: [Vec<Task>; 2],
     doing: [Option<(u64, Doing)>; 2],
     epochs: [Epochs; 2],
@@ -62,7 +62,7 @@ fn key(k: u8) -> Bytes {
 
 impl List {
     /// The keys that are there at first, with their heights, and the tasks of both hosts.
-    fn new(first: &[(u8, u8)], tasks: [&[Task]; 2], can_die: bool, bugs: PlantedBugs) -> List {
+    fn new(first: &[(u8, u8)], tasks: [&[Task]; 2], can_die: bool, rules: Rules) -> List {
         let memory = Sparse::new(Layout::new(Sizes::SMALL).unwrap().len());
         let purpose = Purpose { generation: 1, group: GroupId(2), term: 3 };
         let segment = Segment::create(memory, Sizes::SMALL, purpose).unwrap();
@@ -71,7 +71,7 @@ impl List {
         }
         let mut list = List {
             segment,
-            bugs,
+            rules,
             tasks: tasks.map(|tasks| tasks.iter().rev().copied().collect()),
             doing: [None, None],
             epochs: [Epochs::new(0), Epochs::new(1)],
@@ -237,7 +237,7 @@ impl System for List {
                 next.segment.change_phase(1, state, meridian_pod::Phase::Fenced);
             }
             next.segment.advance_epoch().unwrap();
-            if next.segment.may_reuse(epoch, self.bugs).unwrap() {
+            if next.segment.may_reuse(epoch, self.rules).unwrap() {
                 next.retired.remove(0);
                 next.free.push(node.place());
             }
@@ -291,7 +291,7 @@ const SCENARIOS: &[(&str, &[(u8, u8)], [&[Task]; 2])] = &[
 fn the_list_is_whole_in_every_order_and_after_a_death_at_any_step() {
     for (name, first, tasks) in SCENARIOS {
         for can_die in [false, true] {
-            let found = explore(List::new(first, *tasks, can_die, PlantedBugs::NONE), 1_000_000);
+            let found = explore(List::new(first, *tasks, can_die, Rules::ALL), 1_000_000);
             println!("{name}, {can_die}: {} states, {} ends", found.states, found.ends);
             found.is_right(50);
         }
@@ -301,9 +301,9 @@ fn the_list_is_whole_in_every_order_and_after_a_death_at_any_step() {
 /// Row 69, C5.
 #[test]
 fn a_block_that_is_used_again_at_once_is_found() {
-    let bugs = PlantedBugs::only(PlantedBug::ReusesAtOnce);
+    let rules = Rules::without(PlantedBug::ReusesAtOnce);
     let found = SCENARIOS.iter().find_map(|(name, first, tasks)| {
-        let wrong = explore(List::new(first, *tasks, false, bugs), 1_000_000).wrong;
+        let wrong = explore(List::new(first, *tasks, false, rules), 1_000_000).wrong;
         wrong.map(|(what, _)| format!("{name}: {what}"))
     });
     println!("{}", found.expect("a walk or a search goes astray"));

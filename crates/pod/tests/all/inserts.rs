@@ -6,9 +6,8 @@ use crate::explorer::{Sparse, System, differs, explore};
 use bytes::Bytes;
 use meridian_base::{ColumnMask, GroupId, NodeId, Timestamp, TxnId};
 use meridian_pod::{
-    Body, Commit, Draw, Entry, Insert, Inserted, Layout, Logged, NewTuple, Node, PlantedBug, PlantedBugs, Progress, Purpose,
-    Read, Reading, Remove, Repair, Repaired, RingWriter, Rings, Segment, SharedRange, SharedRead, SharedWrite, Sizes, Slot, Walk,
-    Walked,
+    Body, Commit, Draw, Entry, Insert, Inserted, Layout, Logged, NewTuple, Node, PlantedBug, Progress, Purpose, Read, Reading,
+    Remove, Repair, Repaired, RingWriter, Rings, Rules, Segment, SharedRange, SharedRead, SharedWrite, Sizes, Slot, Walk, Walked,
 };
 use std::hash::{Hash, Hasher};
 
@@ -37,7 +36,7 @@ enum Stage {
 #[derive(Clone, Debug)]
 struct Pod {
     segment: Segment<Sparse>,
-    bugs: PlantedBugs,
+    rules: Rules,
     rings: Rings,
     writers: [RingWriter; 2],
     nodes: Vec<Node>,
@@ -70,19 +69,19 @@ fn tuple(k: u8) -> NewTuple {
 }
 
 impl Pod {
-    fn new(can_die: bool, bugs: PlantedBugs) -> Pod {
+    fn new(can_die: bool, rules: Rules) -> Pod {
         let memory = Sparse::new(Layout::new(Sizes::SMALL).unwrap().len());
         let purpose = Purpose { generation: 1, group: GroupId(2), term: 3 };
         let segment = Segment::create(memory, Sizes::SMALL, purpose).unwrap();
-        let mut rings = Rings::new(&segment, bugs);
+        let mut rings = Rings::new(&segment, rules);
         let writers = [0, 1].map(|host| {
             assert!(segment.join_as(host, NodeId(1 + u32::from(host))).unwrap());
             assert!(rings.admit(&segment, host).unwrap());
-            RingWriter::new(&segment, host, bugs)
+            RingWriter::new(&segment, host, rules)
         });
         let mut pod = Pod {
             segment,
-            bugs,
+            rules,
             rings,
             writers,
             nodes: vec![],
@@ -118,15 +117,15 @@ impl Pod {
                 self.s[host] = self.segment.last_drawn();
                 self.stage[host] = match host {
                     0 => Stage::Walk(Walk::new(key(0), key(5)), None),
-                    _ => Stage::Read(Read::new(self.nodes[2], self.s[1], self.bugs)),
+                    _ => Stage::Read(Read::new(self.nodes[2], self.s[1], self.rules)),
                 };
             }
             Stage::Walk(mut walk, None) => match walk.step(&self.segment).unwrap() {
                 Walked::More => self.stage[0] = Stage::Walk(walk, None),
-                Walked::Tuple(node) => self.stage[0] = Stage::Walk(walk, Some(Read::new(node, s, self.bugs))),
+                Walked::Tuple(node) => self.stage[0] = Stage::Walk(walk, Some(Read::new(node, s, self.rules))),
                 Walked::Over => {
                     let range = SharedRange { begin: key(0), end: key(5), until: s, columns: ColumnMask::ALL };
-                    let commit = Commit::new(0, vec![0], vec![self.write(0)], vec![], self.bugs);
+                    let commit = Commit::new(0, vec![0], vec![self.write(0)], vec![], self.rules);
                     self.stage[0] = Stage::Commit(Box::new(commit.with_ranges(vec![range])));
                 }
             },
@@ -143,13 +142,13 @@ impl Pod {
             Stage::Read(mut read) => match read.step(&self.segment).unwrap() {
                 Reading::More => self.stage[1] = Stage::Read(read),
                 Reading::Wait(_) => {
-                    self.stage[1] = Stage::Read(Read::new(self.nodes[2], s, self.bugs));
+                    self.stage[1] = Stage::Read(Read::new(self.nodes[2], s, self.rules));
                 }
                 Reading::Newer(_) | Reading::Gone => self.stage[1] = Stage::Failed,
                 Reading::Version { newest, .. } => {
                     self.saw[1] = newest != Timestamp::MIN;
                     let read = SharedRead { node: self.nodes[2], until: s, columns: ColumnMask::ALL };
-                    let commit = Commit::new(1, vec![0], vec![self.write(1)], vec![read], self.bugs);
+                    let commit = Commit::new(1, vec![0], vec![self.write(1)], vec![read], self.rules);
                     self.stage[1] = Stage::Commit(Box::new(commit));
                 }
             },
@@ -248,7 +247,7 @@ impl System for Pod {
             let mut next = self.clone();
             next.stage[1] = Stage::Dead;
             next.rings.fence(&next.segment, 1).unwrap();
-            next.repair = Some(Repair::new(1, 0, self.bugs));
+            next.repair = Some(Repair::new(1, 0, self.rules));
             out.push(("host 1 dies".into(), next));
         }
         out.retain(|(_, next)| differs(self, next));
@@ -274,7 +273,7 @@ impl System for Pod {
 #[test]
 fn a_range_and_an_insert_see_each_other() {
     for can_die in [false, true] {
-        let found = explore(Pod::new(can_die, PlantedBugs::NONE), 1_000_000);
+        let found = explore(Pod::new(can_die, Rules::ALL), 1_000_000);
         println!("{can_die}: {} states, {} ends", found.states, found.ends);
         found.is_right(500);
     }
@@ -283,6 +282,6 @@ fn a_range_and_an_insert_see_each_other() {
 /// Row 63.
 #[test]
 fn a_node_that_is_linked_late_is_a_phantom() {
-    let found = explore(Pod::new(false, PlantedBugs::only(PlantedBug::LinksLate)), 1_000_000);
+    let found = explore(Pod::new(false, Rules::without(PlantedBug::LinksLate)), 1_000_000);
     found.is_wrong("neither has seen the other");
 }

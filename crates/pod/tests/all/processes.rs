@@ -4,7 +4,7 @@ use bytes::Bytes;
 use meridian_base::{GroupId, LogPosition, NodeId, Timestamp, TxnId};
 use meridian_pod::memory::Mapping;
 use meridian_pod::{
-    Entry, FeedReader, FeedRecord, FeedWriter, Item, Logged, NoRoom, Phase, PlantedBugs, Purpose, Reference, RingWriter, Rings,
+    Entry, FeedReader, FeedRecord, FeedWriter, Item, Logged, NoRoom, Phase, Purpose, Reference, RingWriter, Rings, Rules,
     Segment, Sizes, Slot,
 };
 use std::path::Path;
@@ -52,7 +52,7 @@ fn second_host() {
     while segment.host(1).unwrap().phase != Phase::Live {
         std::thread::yield_now();
     }
-    let mut ring = RingWriter::new(&segment, 1, PlantedBugs::NONE);
+    let mut ring = RingWriter::new(&segment, 1, Rules::ALL);
     let mut reader = FeedReader::new(&segment, 1);
     for n in 1.. {
         let entry = transaction(n);
@@ -99,10 +99,10 @@ fn start(path: &Path) -> Host {
 fn run(path: &Path, until: u64) -> u64 {
     let purpose = Purpose { generation: until, group: GroupId(2), term: 1 };
     let segment = Segment::create_file(path, SIZES, purpose).unwrap();
-    let mut rings = Rings::new(&segment, PlantedBugs::NONE);
+    let mut rings = Rings::new(&segment, Rules::ALL);
     assert_eq!(segment.join(NodeId(1)).unwrap(), Some(0));
     assert!(rings.admit(&segment, 0).unwrap());
-    let (mut own, mut reader) = (RingWriter::new(&segment, 0, PlantedBugs::NONE), FeedReader::new(&segment, 0));
+    let (mut own, mut reader) = (RingWriter::new(&segment, 0, Rules::ALL), FeedReader::new(&segment, 0));
     let mut feed = FeedWriter::new();
     let mut child = start(path);
     while !rings.admit(&segment, 1).unwrap() {
@@ -159,10 +159,10 @@ fn nothing_is_taken_from_memory_that_was_cut() {
     let path = directory.path().join("memory");
     let purpose = Purpose { generation: 1, group: GroupId(2), term: 1 };
     let segment = Segment::create_file(&path, SIZES, purpose).unwrap();
-    let mut rings = Rings::new(&segment, PlantedBugs::NONE);
+    let mut rings = Rings::new(&segment, Rules::ALL);
     assert_eq!(segment.join(NodeId(1)).unwrap(), Some(0));
     assert!(rings.admit(&segment, 0).unwrap());
-    let mut ring = RingWriter::new(&segment, 0, PlantedBugs::NONE);
+    let mut ring = RingWriter::new(&segment, 0, Rules::ALL);
     ring.push(&segment, &transaction(1)).unwrap();
     assert_eq!(rings.clone().take(&segment, 0, u64::MAX).unwrap().len(), 1);
     std::fs::File::options().write(true).open(&path).unwrap().set_len(4096).unwrap();

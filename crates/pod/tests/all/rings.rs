@@ -5,8 +5,8 @@ use crate::explorer::{Found, Sparse, System, explore};
 use bytes::Bytes;
 use meridian_base::{GroupId, LogPosition, NodeId, Timestamp, TxnId};
 use meridian_pod::{
-    Draw, Entry, FeedReader, FeedRecord, FeedWriter, Item, Layout, Logged, Phase, PlantedBug, PlantedBugs, Purpose, Reference,
-    RingWriter, Rings, Segment, Sizes,
+    Draw, Entry, FeedReader, FeedRecord, FeedWriter, Item, Layout, Logged, Phase, PlantedBug, Purpose, Reference, RingWriter,
+    Rings, Rules, Segment, Sizes,
 };
 use std::hash::{Hash, Hasher};
 
@@ -44,7 +44,7 @@ struct Host {
 #[derive(Clone, Debug)]
 struct Pod {
     segment: Segment<Sparse>,
-    bugs: PlantedBugs,
+    rules: Rules,
     hosts: [Host; 2],
     rings: Rings,
     feed: FeedWriter,
@@ -76,7 +76,7 @@ fn body(at: Timestamp) -> Bytes {
 impl Pod {
     /// Host 0 leads the log, and both push this many transactions and promises. Host 1 joins as one
     /// of the steps.
-    fn new(transactions: [u8; 2], promises: [u8; 2], can_die: bool, bugs: PlantedBugs) -> Pod {
+    fn new(transactions: [u8; 2], promises: [u8; 2], can_die: bool, rules: Rules) -> Pod {
         let memory = Sparse::new(Layout::new(SIZES).unwrap().len());
         let segment = Segment::create(memory, SIZES, Purpose { generation: 1, group: GroupId(2), term: 3 }).unwrap();
         let host = |n: usize| Host {
@@ -89,9 +89,9 @@ impl Pod {
             applied: vec![],
         };
         let mut pod = Pod {
-            rings: Rings::new(&segment, bugs),
+            rings: Rings::new(&segment, rules),
             segment,
-            bugs,
+            rules,
             hosts: [host(0), host(1)],
             feed: FeedWriter::new(),
             taken: vec![],
@@ -110,7 +110,7 @@ impl Pod {
     fn join(&mut self, n: u8) {
         assert!(self.segment.join_as(n, NodeId(1 + u32::from(n))).unwrap());
         let host = &mut self.hosts[usize::from(n)];
-        host.ring = Some(RingWriter::new(&self.segment, n, self.bugs));
+        host.ring = Some(RingWriter::new(&self.segment, n, self.rules));
         host.reader = Some(FeedReader::new(&self.segment, n));
         host.doing = Doing::Idle;
     }
@@ -127,7 +127,7 @@ impl Pod {
         match &host.doing {
             Doing::Out => step("joins".into(), &|pod| pod.join(n)),
             Doing::Idle => {
-                let may_draw = self.segment.may_draw(n, self.bugs).unwrap();
+                let may_draw = self.segment.may_draw(n, self.rules).unwrap();
                 if may_draw && host.transactions > 0 {
                     step("takes its lock".into(), &|pod| {
                         pod.hosts[i].transactions -= 1;
@@ -306,29 +306,29 @@ impl System for Pod {
     }
 }
 
-fn explored(transactions: [u8; 2], promises: [u8; 2], can_die: bool, bugs: PlantedBugs) -> Found {
-    explore(Pod::new(transactions, promises, can_die, bugs), 3_000_000)
+fn explored(transactions: [u8; 2], promises: [u8; 2], can_die: bool, rules: Rules) -> Found {
+    explore(Pod::new(transactions, promises, can_die, rules), 3_000_000)
 }
 
 #[test]
 fn closed_and_order_hold_in_every_order_of_steps() {
-    explored([1, 1], [1, 1], false, PlantedBugs::NONE).is_right(1_000);
+    explored([1, 1], [1, 1], false, Rules::ALL).is_right(1_000);
 }
 
 #[test]
 fn a_host_may_die_at_any_step() {
-    explored([1, 1], [0, 1], true, PlantedBugs::NONE).is_right(1_000);
+    explored([1, 1], [0, 1], true, Rules::ALL).is_right(1_000);
 }
 
 #[test]
 fn a_ring_that_is_full_waits_for_the_slowest_host() {
-    explored([3, 0], [0, 0], false, PlantedBugs::NONE).is_right(500);
+    explored([3, 0], [0, 0], false, Rules::ALL).is_right(500);
 }
 
 #[test]
 fn planted_bugs_are_found() {
     let plant = |bug, transactions, promises, can_die, what: &str| {
-        explored(transactions, promises, can_die, PlantedBugs::only(bug)).is_wrong(what);
+        explored(transactions, promises, can_die, Rules::without(bug)).is_wrong(what);
     };
     plant(PlantedBug::ClosedByClock, [1, 1], [0, 0], false, "at or below closed");
     plant(PlantedBug::SealedBeforeDrained, [1, 1], [0, 0], true, "sealed before");

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use meridian_base::{ColumnMask, GroupId, NodeId, Timestamp, TxnId};
 use meridian_pod::{
     Body, Claim, Commit, Draw, Entry, Insert, Inserted, Layout, Logged, MoveOut, Moved, NewTuple, Node, Phase, PlantedBug,
-    PlantedBugs, Progress, Purpose, Read, Reading, Remove, Repair, Repaired, RingWriter, Rings, Segment, SharedRead, SharedWrite,
+    Progress, Purpose, Read, Reading, Remove, Repair, Repaired, RingWriter, Rings, Rules, Segment, SharedRead, SharedWrite,
     Sizes, Slot,
 };
 use proptest::prelude::*;
@@ -90,7 +90,7 @@ enum Mover {
 struct Pod {
     scripts: Vec<Script>,
     can_die: bool,
-    bugs: PlantedBugs,
+    rules: Rules,
     segment: Segment<Sparse>,
     rings: Rings,
     writers: [RingWriter; 2],
@@ -121,15 +121,15 @@ impl Hash for Pod {
 }
 
 impl Pod {
-    fn new(scripts: &[Script], owners: [u8; KEYS], outs: u8, can_die: bool, bugs: PlantedBugs) -> Pod {
+    fn new(scripts: &[Script], owners: [u8; KEYS], outs: u8, can_die: bool, rules: Rules) -> Pod {
         let memory = Sparse::new(Layout::new(Sizes::SMALL).unwrap().len());
         let purpose = Purpose { generation: 1, group: GroupId(2), term: 3 };
         let segment = Segment::create(memory, Sizes::SMALL, purpose).unwrap();
-        let mut rings = Rings::new(&segment, bugs);
+        let mut rings = Rings::new(&segment, rules);
         let writers = [0, 1].map(|host| {
             assert!(segment.join_as(host, NodeId(1 + u32::from(host))).unwrap());
             assert!(rings.admit(&segment, host).unwrap());
-            RingWriter::new(&segment, host, bugs)
+            RingWriter::new(&segment, host, rules)
         });
         let txn = |_: &Script| Txn {
             stage: Stage::New,
@@ -145,7 +145,7 @@ impl Pod {
         Pod {
             scripts: scripts.to_vec(),
             can_die,
-            bugs,
+            rules,
             segment,
             rings,
             writers,
@@ -207,7 +207,7 @@ impl Pod {
                 reads.push(SharedRead { node, until: self.txns[t].s.unwrap(), columns: ColumnMask::ALL });
             }
         }
-        Box::new(Commit::new(script.host, vec![t as u16], writes, reads, self.bugs))
+        Box::new(Commit::new(script.host, vec![t as u16], writes, reads, self.rules))
     }
 
     fn txn_steps(&self, t: usize, out: &mut Vec<(String, Pod)>) {
@@ -227,7 +227,7 @@ impl Pod {
             Stage::New if script.after & self.acknowledged == script.after => step("begins".into(), &|pod| {
                 pod.txns[t].before = pod.acknowledged;
                 if script.writes == 0 {
-                    let knows = !pod.bugs.has(PlantedBug::SnapshotIgnoresAcked);
+                    let knows = pod.rules.snapshots_cover_acked();
                     let acked = if knows { pod.segment.acked() } else { Timestamp::MIN };
                     pod.txns[t].s = Some(pod.settled[host].max(acked));
                 }
@@ -290,7 +290,7 @@ impl Pod {
         let script = self.scripts[t];
         let s = *self.txns[t].s.get_or_insert(self.segment.last_drawn());
         if let Some(node) = self.keys[k].shared {
-            self.txns[t].stage = Stage::Read(k, Some(Read::new(node, s, self.bugs)));
+            self.txns[t].stage = Stage::Read(k, Some(Read::new(node, s, self.rules)));
             return true;
         }
         let host = usize::from(script.host);
@@ -312,7 +312,7 @@ impl Pod {
             Reading::Newer(newest) => {
                 self.txns[t].seen[k] = self.stored(k, s);
                 self.txns[t].stage = Stage::Read(k + 1, None);
-                return self.stored(k, Timestamp::MAX) >= newest || self.bugs.has(PlantedBug::OldVersionUnapplied);
+                return self.stored(k, Timestamp::MAX) >= newest || !self.rules.old_versions_are_applied();
             }
             Reading::Version { newest, body } => {
                 if body.body != self.body(newest) {
@@ -404,11 +404,11 @@ impl Pod {
         for k in 0..KEYS {
             let key = self.keys[k];
             let is_locked = |node| commit.writes().iter().any(|write| write.node == node);
-            let rechecks = !self.bugs.has(PlantedBug::PlaceNotRechecked);
+            let rechecks = self.rules.rechecks_places();
             if has(script.writes, k) {
                 match key.shared {
                     Some(node) if is_locked(node) => {}
-                    Some(node) if rechecks && !self.bugs.has(PlantedBug::LocksAfterDraw) => {
+                    Some(node) if rechecks && self.rules.locks_before_draw() => {
                         commit.also(SharedWrite { node, body: self.body_of(t), columns: ColumnMask::ALL, is_new: false });
                         self.txns[t].stage = Stage::Commit(commit);
                         return true;
@@ -459,7 +459,7 @@ impl Pod {
             if !self.lives(key.owner) || self.lock[owner].is_some() {
                 continue;
             }
-            let waits = !self.bugs.has(PlantedBug::MovesInFlight) && self.in_flight(k, Timestamp::MAX, 99);
+            let waits = self.rules.moves_in_at_rest() && self.in_flight(k, Timestamp::MAX, 99);
             if key.shared.is_none() && self.is_wanted(k) && !waits {
                 step(format!("k{k} moves in"), &|pod| pod.move_in(k));
             }
@@ -467,7 +467,7 @@ impl Pod {
                 step(format!("k{k} begins to move out"), &|pod| {
                     pod.outs -= 1;
                     pod.lock[owner] = Some(9);
-                    pod.mover = Mover::Moves(k, Box::new(MoveOut::new(key.owner, MOVES, node, pod.bugs)));
+                    pod.mover = Mover::Moves(k, Box::new(MoveOut::new(key.owner, MOVES, node, pod.rules)));
                 });
             }
         }
@@ -504,7 +504,7 @@ impl Pod {
             Moved::More => {}
             Moved::Check(newest) => {
                 let has_newest = self.stored(k, Timestamp::MAX) >= newest;
-                moves.go(has_newest || self.bugs.has(PlantedBug::MovesOutUnapplied));
+                moves.go(has_newest || !self.rules.moves_out_applied());
             }
             Moved::Stays | Moved::Out(..) if self.lock[owner] != Some(9) => unreachable!("a move has its host's lock"),
             Moved::Stays => {
@@ -548,7 +548,7 @@ impl Pod {
                 let mut before = self.log.iter().take_while(|u| **u != t);
                 before.all(|u| !has(self.scripts[*u].writes, k) || has(self.keys[k].applied, *u))
             };
-            let any = self.bugs.has(PlantedBug::AppliesInAnyOrder);
+            let any = !self.rules.applies_in_order();
             for &t in self.log.iter().filter(is_missing).filter(|t| any || is_next(**t)) {
                 if self.lives(self.keys[k].owner) {
                     step(format!("k{k}'s owner applies T{t}"), &|pod| pod.keys[k].applied |= 1 << t);
@@ -586,7 +586,7 @@ impl Pod {
                     }
                 }
                 pod.rings.fence(&pod.segment, 1).unwrap();
-                pod.repairs = (0..4).map(|descriptor| Repair::new(1, descriptor, pod.bugs)).collect();
+                pod.repairs = (0..4).map(|descriptor| Repair::new(1, descriptor, pod.rules)).collect();
                 true
             });
         }
@@ -728,7 +728,7 @@ impl System for Pod {
         for (k, key) in self.keys.iter().enumerate() {
             let Some(node) = key.shared else { continue };
             let newest = self.log.iter().filter(|t| has(self.scripts[**t].writes, k)).map(|t| self.txns[*t].p).max();
-            let mut read = Read::new(node, Timestamp::MAX, PlantedBugs::NONE);
+            let mut read = Read::new(node, Timestamp::MAX, Rules::ALL);
             let reading = loop {
                 match read.step(&self.segment).unwrap() {
                     Reading::More => {}
@@ -772,14 +772,14 @@ fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-fn run(scenario: &Scenario, bugs: PlantedBugs) -> Found {
-    explore(Pod::new(&scenario.scripts, scenario.owners, scenario.outs, scenario.can_die, bugs), 600_000)
+fn run(scenario: &Scenario, rules: Rules) -> Found {
+    explore(Pod::new(&scenario.scripts, scenario.owners, scenario.outs, scenario.can_die, rules), 600_000)
 }
 
 #[test]
 fn no_order_of_steps_breaks_a_rule() {
     for scenario in scenarios() {
-        let found = run(&scenario, PlantedBugs::NONE);
+        let found = run(&scenario, Rules::ALL);
         println!("{}: {} states, {} ends", scenario.name, found.states, found.ends);
         found.is_right(50);
     }
@@ -806,7 +806,7 @@ fn every_planted_bug_is_found() {
     let mut missed = vec![];
     for bug in all {
         let found =
-            scenarios().into_iter().find_map(|scenario| Some((scenario.name, run(&scenario, PlantedBugs::only(bug)).wrong?)));
+            scenarios().into_iter().find_map(|scenario| Some((scenario.name, run(&scenario, Rules::without(bug)).wrong?)));
         match found {
             Some((name, (what, steps))) => println!("{}: {name}: {what}, {} steps", bug.name(), steps.len()),
             None => missed.push(bug),
@@ -838,7 +838,7 @@ proptest! {
         let mut scripts = scripts;
         scripts[0].after = 0;
         for random in random {
-            let pod = Pod::new(&scripts, [owners.0, owners.1], outs, can_die, PlantedBugs::NONE);
+            let pod = Pod::new(&scripts, [owners.0, owners.1], outs, can_die, Rules::ALL);
             if let Some((what, steps)) = wander(pod, random) {
                 prop_assert!(false, "{}:\n  {}", what, steps.join("\n  "));
             }

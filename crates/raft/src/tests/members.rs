@@ -82,8 +82,8 @@ async fn a_change_does_not_wait_for_a_voter_that_was_there_before() {
     assert_eq!(cluster.group(leader).members().voters, ids(&[1, 2, 3, 4]));
 }
 
-/// A change of members is not complete while only the leader has its entry: the next leader may have
-/// the old members.
+/// A change of members is not complete while only the leader has its entry: the next leader may
+/// have the old members.
 #[tokio::test(start_paused = true)]
 async fn a_change_is_complete_when_it_is_committed() {
     let cluster = Cluster::new(3, 65).await;

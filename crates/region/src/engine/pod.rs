@@ -49,8 +49,8 @@ impl Engine {
         self
     }
 
-    /// Whether an own key may become a shared tuple: nothing on it is in flight (counterexample 47),
-    /// nor reserved (56). The ticket wakes when that may have ended.
+    /// Whether an own key may become a shared tuple: nothing on it is in flight (counterexample
+    /// 47), nor reserved (56). The ticket wakes when that may have ended.
     ///
     /// # Errors
     ///

@@ -2,7 +2,6 @@
 //! transactions, «At the gateway»).
 
 use super::{Engine, NotReady, Phase, ReadGate, Snapshot, Touch};
-use crate::bugs::PlantedBug;
 use crate::state::GroupState;
 use crate::versions::Versions;
 use crate::waits::WaitFor;
@@ -21,7 +20,7 @@ impl Engine {
         clock: &Clock,
         physical_micros: u64,
     ) -> Snapshot {
-        if self.bugs.has(PlantedBug::SnapshotDoesNotMove) {
+        if !self.rules.snapshots_move() {
             return Snapshot { at: gateway_now, settled: false };
         }
         // At the start of a term the clock may still be below what was acknowledged; the gate waits
@@ -64,7 +63,7 @@ impl Engine {
         }
         // `s` may be old, but the answer leaves now: once the schema lease has ended, a step may
         // have been acknowledged.
-        if now > self.schema_bound(state) && !self.bugs.has(PlantedBug::SchemaLeaseByBoundOnly) {
+        if now > self.schema_bound(state) && self.rules.certifies_schema_version() {
             return ReadGate::Wait(self.waits.issue(WaitFor::Grant));
         }
         if s < versions.gc_threshold() {
@@ -78,7 +77,7 @@ impl Engine {
             return ReadGate::Wait(self.waits.issue(WaitFor::Outcome(id)));
         }
         let in_flight_before = self.in_flight.first_key_value().is_some_and(|(first, _)| *first <= s);
-        if !in_flight_before || self.bugs.has(PlantedBug::ReadInFlight) {
+        if !in_flight_before || !self.rules.awaits_in_flight() {
             return ReadGate::Ready;
         }
         match self.index.last_in_flight(target, columns, s) {
@@ -90,7 +89,7 @@ impl Engine {
     /// Counterexample 20, second half: a version above `s` whose vote is at or below it, or not
     /// known any more.
     fn missed<V: Versions>(&self, versions: &V, target: &Target, columns: ColumnMask, s: Timestamp) -> Option<Timestamp> {
-        if self.bugs.has(PlantedBug::SnapshotDoesNotMove) {
+        if !self.rules.snapshots_move() {
             return None;
         }
         let known = self.decided.missed(target, columns, s);

@@ -6,12 +6,12 @@
 //! delta comes between. The next step of the row begins when that is applied.
 
 use super::{Engine, NotReady};
+use crate::moment::Moment;
 use crate::shares::stored_round;
-use crate::state::GroupState;
 use crate::versions::Versions;
 use crate::waits::{Ticket, WaitFor};
 use meridian_base::escrow::{self, Free};
-use meridian_base::{Change, Clock, ColumnMask, GroupId, Key, Mutation, Target, Timestamp, TxnId, Write};
+use meridian_base::{Change, ColumnMask, GroupId, Key, Mutation, Target, Timestamp, TxnId, Write};
 use meridian_escrow::majority::{self, Here, Leader, Message, Round, Site, Want, Wants};
 use std::collections::BTreeSet;
 
@@ -38,8 +38,8 @@ pub enum SiteStep<T> {
     /// The step before it is on its way, or the share is about to be written otherwise: ask again
     /// when the ticket wakes.
     Wait(Ticket),
-    /// As if the message had been lost: somebody prepared is in the way, the message is from too far
-    /// ahead or from too long ago, or no ballot may begin.
+    /// As if the message had been lost: somebody prepared is in the way, the message is from too
+    /// far ahead or from too long ago, or no ballot may begin.
     Dropped,
     /// As in `Certified::NotReady`.
     NotReady(NotReady),
@@ -71,18 +71,15 @@ type Sent = Vec<(GroupId, Message)>;
 impl Engine {
     /// What the site does with a message about a row, named by its share's key. `id`: of the
     /// transaction that this may become, with the primary as its gateway.
-    pub fn step_round<V: Versions>(
+    pub fn step_round(
         &mut self,
-        state: &GroupState,
-        versions: &V,
+        moment: &Moment<'_>,
         id: TxnId,
         share: &Key,
         outlook: Outlook,
         (from, message): (GroupId, &Message),
-        clock: &Clock,
-        physical_micros: u64,
     ) -> SiteStep<Sent> {
-        let now = clock.now(physical_micros);
+        let (versions, now) = (&moment.versions, moment.now());
         // E15; and below the threshold the tombstone may be gone that tells that its incarnation is
         // over.
         if message.hlc > now || message.hlc <= versions.gc_threshold() || self.is_being_set(share) {
@@ -95,37 +92,33 @@ impl Engine {
         let step = self.site().step(stored.as_ref(), &here, from, message);
         match step.write {
             None => SiteStep::Done(step.send),
-            Some(write) => self.write_step(state, id, share, (stored, write), step.send, clock, physical_micros),
+            Some(write) => self.write_step(moment, id, share, (stored, write), step.send),
         }
     }
 
-    /// The site begins a ballot: [`Leader::begin`]. `incarnation`: where the site has no share, that
-    /// of the row's other shares.
-    pub fn begin_round<V: Versions>(
+    /// The site begins a ballot: [`Leader::begin`]. `incarnation`: where the site has no share,
+    /// that of the row's other shares.
+    pub fn begin_round(
         &mut self,
-        state: &GroupState,
-        versions: &V,
+        moment: &Moment<'_>,
         id: TxnId,
         share: &Key,
         outlook: Outlook,
         (incarnation, sites, above): (Option<TxnId>, &BTreeSet<GroupId>, u64),
-        clock: &Clock,
-        physical_micros: u64,
     ) -> SiteStep<Box<Leader>> {
-        let now = clock.now(physical_micros);
-        let Found { stored, here } = match self.find_round(versions, share, outlook, now) {
+        let Found { stored, here } = match self.find_round(&moment.versions, share, outlook, moment.now()) {
             Ok(found) => found,
             Err(why) => return why.into(),
         };
         let Some(incarnation) = here.incarnation.or(incarnation) else { return SiteStep::Dropped };
         let begun = Leader::begin(&self.site(), stored.as_ref(), &here, incarnation, sites, above);
         let Some(begun) = begun else { return SiteStep::Dropped };
-        self.write_step(state, id, share, (stored, begun.write), Box::new(begun.leader), clock, physical_micros)
+        self.write_step(moment, id, share, (stored, begun.write), Box::new(begun.leader))
     }
 
-    /// What the site expects of a row, without statements that wait here: it keeps what deltas needed
-    /// in the last moment, but no more than half of what it has, and wants what is forecast beyond
-    /// that. It is never about to go.
+    /// What the site expects of a row, without statements that wait here: it keeps what deltas
+    /// needed in the last moment, but no more than half of what it has, and wants what is forecast
+    /// beyond that. It is never about to go.
     pub fn outlook(&self, share: &Key) -> Outlook {
         let ((lately, forecast), free) = (self.shares.outlook(share), self.free(share).unwrap_or_default());
         let keep = Free { down: lately.down.clamp(0, free.down.max(0) / 2), up: lately.up.clamp(0, free.up.max(0) / 2) };
@@ -134,9 +127,9 @@ impl Engine {
         Outlook { keep, wants, is_closing: false }
     }
 
-    /// Whether somebody prepared sets the number, or deletes the row. Until that is decided, the site
-    /// sends nothing about its rounds: elsewhere it may be decided long ago, so that nothing is left
-    /// there that tells that the incarnation is over.
+    /// Whether somebody prepared sets the number, or deletes the row. Until that is decided, the
+    /// site sends nothing about its rounds: elsewhere it may be decided long ago, so that nothing
+    /// is left there that tells that the incarnation is over.
     pub fn is_being_set(&self, share: &Key) -> bool {
         self.held_writer(&Target::Key(share.clone()), ColumnMask::ALL, Timestamp::MAX).is_some()
     }
@@ -163,7 +156,7 @@ impl Engine {
     }
 
     fn site(&self) -> Site {
-        Site::new(self.group, majority::PlantedBugs::NONE)
+        Site::new(self.group, majority::Rules::ALL)
     }
 
     fn find_round<V: Versions>(&mut self, versions: &V, share: &Key, outlook: Outlook, now: Timestamp) -> Result<Found, NotNow> {
@@ -188,20 +181,19 @@ impl Engine {
 
     fn write_step<T>(
         &mut self,
-        state: &GroupState,
+        moment: &Moment<'_>,
         id: TxnId,
         share: &Key,
         (before, write): (Option<Round>, majority::Write),
         then: T,
-        clock: &Clock,
-        physical_micros: u64,
     ) -> SiteStep<T> {
         let granted = write.granted;
         if granted.is_some_and(|granted| !self.shares.covers_grant(share, &granted.grant)) {
             return SiteStep::Dropped;
         }
         let above = granted.map_or(Timestamp::MIN, |granted| granted.above);
-        let Some(at) = self.draw_own(state, id, share, above, clock, physical_micros) else { return SiteStep::Dropped };
+        let drawn = self.draw_own(moment.state, id, share, above, moment.clock, moment.physical_micros);
+        let Some(at) = drawn else { return SiteStep::Dropped };
         let writes = self.shares.step(share, before.as_ref(), &write);
         self.push(id, at, &writes);
         SiteStep::Append { at, writes, round: write.round, then }

@@ -2,7 +2,6 @@
 //! certification, item 4). The catalog's side is [`crate::schema_lease`].
 
 use super::{Engine, Phase, SchemaCheck};
-use crate::bugs::PlantedBug;
 use crate::state::{GroupState, Planned};
 use crate::waits::WaitFor;
 use meridian_base::record::SchemaGrant;
@@ -18,7 +17,7 @@ impl Engine {
     /// Item 4, the version: the same one, or an older one none of whose used descriptors has
     /// changed.
     pub(super) fn planned_with(&self, state: &GroupState, schema: &SchemaUse) -> Planned {
-        match !self.leased() || schema.is_certified_by_catalog || self.bugs.has(PlantedBug::SchemaLeaseByBoundOnly) {
+        match !self.leased() || schema.is_certified_by_catalog || !self.rules.certifies_schema_version() {
             true => Planned::Current,
             false => state.planned_with(schema),
         }
@@ -37,7 +36,7 @@ impl Engine {
     /// Who used the present version commits and reads at or above the step that made it
     /// (counterexample 31).
     pub(super) fn schema_above(&self, state: &GroupState, schema: &SchemaUse) -> Timestamp {
-        match self.leased() && schema.version == state.grant().version && !self.bugs.has(PlantedBug::CommitBelowSchemaStep) {
+        match self.leased() && schema.version == state.grant().version && self.rules.commits_above_schema_step() {
             true => state.grant().committed_at,
             false => Timestamp::MIN,
         }
@@ -68,7 +67,7 @@ impl Engine {
     /// ([`GroupState::grant`] has its `seq`: answer with its bound), on its way there, or outdated.
     pub fn grant(&mut self, state: &GroupState, grant: &SchemaGrant) -> Option<SchemaGrant> {
         let newest = self.grant_asked.as_ref().map_or(0, |asked| asked.seq).max(state.grant().seq);
-        let stale = grant.seq <= newest && !self.bugs.has(PlantedBug::SchemaRegrantByDelayedMessage);
+        let stale = grant.seq <= newest && self.rules.refuses_delayed_grants();
         if self.phase != Phase::Serving || stale {
             return None;
         }

@@ -21,7 +21,6 @@
 //!   the ceiling, under every successor.
 
 use super::{Engine, NotReady, Phase, Planned, Touch, Uncovered, Undrawn, schema_changed};
-use crate::bugs::PlantedBug;
 use crate::state::GroupState;
 use crate::versions::Versions;
 use crate::waits::{Ticket, WaitFor};
@@ -168,7 +167,7 @@ impl Engine {
             let conflict = Conflict { key, reason: ConflictReason::ReservedByPrepared };
             return Preparation::Refuse(Refused { conflict, stale: Vec::new() });
         }
-        let in_the_way = in_flight.filter(|_| !self.bugs.has(PlantedBug::ReadInFlight)).map(WaitFor::Applied);
+        let in_the_way = in_flight.filter(|_| self.rules.awaits_in_flight()).map(WaitFor::Applied);
         if let Some(what) = in_the_way.or(outcome.map(WaitFor::Outcome)) {
             self.claim(request, now);
             return Preparation::Wait(self.waits.issue(what));
@@ -176,7 +175,7 @@ impl Engine {
         match self.draw(state, request, clock, physical_micros) {
             Ok(at) => {
                 self.claims.remove(request.id);
-                let holds_nothing = is_reserving && self.bugs.has(PlantedBug::ReservingReadHoldsNothing);
+                let holds_nothing = is_reserving && !self.rules.reserving_reads_hold();
                 let reads = if holds_nothing { Vec::new() } else { reserved(&request.reads) };
                 let writes = self.shares.resolve(request.id, &request.writes, false);
                 self.held.add(request.id, at, &reads, &writes);
@@ -225,7 +224,7 @@ impl Engine {
         if let Some(at) = at {
             match self.reach(at, clock, physical_micros) {
                 Ok(()) => {}
-                Err(Unreached::Wait(_)) if self.bugs.has(PlantedBug::ReleaseBeforeClock) => {}
+                Err(Unreached::Wait(_)) if !self.rules.releases_by_clock() => {}
                 Err(Unreached::Wait(ticket)) => return Deciding::Wait(ticket),
                 Err(Unreached::NotReady(why)) => return Deciding::NotReady(why),
             }
@@ -273,7 +272,7 @@ impl Engine {
             }
         }
         if let Some(what) = wait_for
-            && !self.bugs.has(PlantedBug::RoundIgnoresWriters)
+            && self.rules.rounds_see_writers()
         {
             return Round::Wait(self.waits.issue(what));
         }

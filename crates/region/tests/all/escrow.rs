@@ -4,10 +4,9 @@
 //!
 //! Checked at every moment of the past: the number that a reader adds up there is that of the
 //! changes committed by then, whatever the order in which they came; the grants are those that were
-//! given and moved, of one incarnation, and cover it and what is offered (E1 to E3, E14 to E17); and
-//! no delta that was refused commits later. Tokens that a statement has reserved are there for its
-//! transaction. In the end no offer is out, and rounds have made no token
-//! and lost none.
+//! given and moved, of one incarnation, and cover it and what is offered (E1 to E3, E14 to E17);
+//! and no delta that was refused commits later. Tokens that a statement has reserved are there for
+//! its transaction. In the end no offer is out, and rounds have made no token and lost none.
 
 use crate::rng::Rng;
 use crate::sites::{self, HERE, Others};
@@ -21,7 +20,7 @@ use meridian_base::{
 };
 use meridian_escrow::majority::{Due, Leader, Message, Round, Rows};
 use meridian_region::{
-    Certified, Deciding, Engine, GroupState, Outlook, PlantedBug, PlantedBugs, Preparation, ShareLook, SiteStep, Turn,
+    Certified, Deciding, Engine, GroupState, Moment, Outlook, PlantedBug, Preparation, Rules, ShareLook, SiteStep, Turn,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -55,7 +54,7 @@ struct Sent {
 
 struct World {
     rng: Rng,
-    bugs: PlantedBugs,
+    rules: Rules,
     term: u64,
     micros: u64,
     clock: Clock,
@@ -107,12 +106,12 @@ fn key(row: u64) -> Key {
 }
 
 impl World {
-    fn new(seed: u64, bugs: PlantedBugs) -> World {
-        let state = GroupState::new(bugs);
-        let engine = Engine::start(NodeId(1), GroupId(2), &state, bugs).folding_from(1);
+    fn new(seed: u64, rules: Rules) -> World {
+        let state = GroupState::new(rules);
+        let engine = Engine::start(NodeId(1), GroupId(2), &state, rules).folding_from(1);
         let mut world = World {
             rng: Rng::new(seed),
-            bugs,
+            rules,
             term: 1,
             micros: 1_000_000,
             clock: Clock::new(Duration::from_millis(250)),
@@ -374,8 +373,8 @@ impl World {
         self.others.proposed(row, &sent)?;
         self.others.send(row, HERE, sent, &mut self.rng);
         let (id, outlook) = (self.new_id(), self.outlook());
-        let step =
-            self.engine.step_round(&self.state, &self.store, id, &key(row), outlook, (from, message), &self.clock, self.micros);
+        let moment = Moment { state: &self.state, versions: &self.store, clock: &self.clock, physical_micros: self.micros };
+        let step = self.engine.step_round(&moment, id, &key(row), outlook, (from, message));
         match step {
             SiteStep::Append { at, writes, round, then } => return self.step_taken(id, at, row, writes, round, Then::Send(then)),
             SiteStep::Done(sent) => self.others.send(row, HERE, sent, &mut self.rng),
@@ -390,7 +389,8 @@ impl World {
         let (id, outlook, known) = (self.new_id(), self.outlook(), self.others.incarnation(row));
         let above = self.rows.highest(&key(row));
         let ballot = (known, &sites::all(), above);
-        let step = self.engine.begin_round(&self.state, &self.store, id, &key(row), outlook, ballot, &self.clock, self.micros);
+        let moment = Moment { state: &self.state, versions: &self.store, clock: &self.clock, physical_micros: self.micros };
+        let step = self.engine.begin_round(&moment, id, &key(row), outlook, ballot);
         match step {
             SiteStep::Append { at, writes, round, then } => self.step_taken(id, at, row, writes, round, Then::Lead(then)),
             _ => Ok(()),
@@ -587,7 +587,7 @@ impl World {
         self.term += 1;
         self.rows = Rows::new(self.rng.below(1 << 30));
         self.steps.clear();
-        self.engine = Engine::start(NodeId(1), GroupId(2), &self.state, self.bugs).folding_from(1);
+        self.engine = Engine::start(NodeId(1), GroupId(2), &self.state, self.rules).folding_from(1);
         self.lease();
         self.count("terms");
     }
@@ -720,8 +720,8 @@ impl World {
                 let any = sets.max();
                 let by = [-2, -1, 1, 2][self.rng.below(4) as usize];
                 let (down, up) = if self.rng.one_in(2) { (by, 0) } else { (0, by) };
-                // Whoever gives tokens has a share of the row; the others may have had one of an older
-                // row.
+                // Whoever gives tokens has a share of the row; the others may have had one of an
+                // older row.
                 let incarnation = newest.and(if self.rng.one_in(4) { any } else { newest });
                 if let Some(incarnation) = incarnation {
                     let contribution = if self.rng.one_in(3) { [-1, 1][self.rng.below(2) as usize] } else { 0 };
@@ -766,15 +766,15 @@ impl World {
             _ if self.rng.one_in(8) => self.crash(),
             _ => self.append(Vec::new()),
         }
-        if self.bugs == PlantedBugs::NONE {
+        if self.rules.are_all_kept() {
             self.engine.invariant_engine(&self.state);
         }
         Ok(())
     }
 }
 
-fn run(seed: u64, bugs: PlantedBugs) -> Result<World, String> {
-    let mut world = World::new(seed, bugs);
+fn run(seed: u64, rules: Rules) -> Result<World, String> {
+    let mut world = World::new(seed, rules);
     for _ in 0..600 {
         world.step()?;
         world.check_open()?;
@@ -788,7 +788,7 @@ fn run(seed: u64, bugs: PlantedBugs) -> Result<World, String> {
 fn the_number_is_that_of_the_changes_committed_at_every_moment() {
     let mut passed: BTreeMap<&'static str, u64> = BTreeMap::new();
     for seed in 0..1_000 {
-        let world = run(seed, PlantedBugs::NONE).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        let world = run(seed, Rules::ALL).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         world.passed.iter().for_each(|(what, n)| *passed.entry(what).or_default() += n);
     }
     for what in ["certified", "short", "prepared", "committed", "aborted", "folded", "terms", "steps", "granted", "reserved"] {
@@ -800,7 +800,7 @@ fn the_number_is_that_of_the_changes_committed_at_every_moment() {
 fn each_rule_that_is_left_out_is_missed() {
     for bug in PlantedBug::ALL.into_iter().filter(|bug| bug.is_of_shares()) {
         let found = (0..400).find_map(|seed| {
-            let run = std::panic::catch_unwind(|| run(seed, PlantedBugs::only(bug)).err());
+            let run = std::panic::catch_unwind(|| run(seed, Rules::without(bug)).err());
             run.unwrap_or(Some("a panic".into())).map(|e| (seed, e))
         });
         let (seed, e) = found.unwrap_or_else(|| panic!("{} is not missed", bug.name()));
@@ -813,7 +813,7 @@ fn each_rule_that_is_left_out_is_missed() {
 #[test]
 fn all_shares_of_a_transaction_are_held_together() {
     let shares = meridian_base::limits::SHARES_HELD_MAX as u64 + 1;
-    let mut world = World::new(1, PlantedBugs::NONE);
+    let mut world = World::new(1, Rules::ALL);
     let change = |world: &mut World, rows: std::ops::Range<u64>, change: &dyn Fn(TxnId) -> Change| {
         let id = world.new_id();
         let write = |row| Mutation { key: key(row), change: change(id), columns: ColumnMask::ALL };

@@ -55,8 +55,8 @@ use meridian_base::{
     ReadEntry, SchemaUse, SchemaVersion, Target, Timestamp, TxnId, Write,
 };
 use meridian_region::{
-    Certified, Deciding, Engine, GroupState, NotReady, PlantedBugs, Preparation, ReadGate, Round, SchemaCheck, Snapshot, Ticket,
-    Turn, WaitFor,
+    Certified, Deciding, Engine, GroupState, NotReady, Preparation, ReadGate, Round, Rules, SchemaCheck, Snapshot, Ticket, Turn,
+    WaitFor,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
@@ -111,7 +111,7 @@ impl Script {
         Script {
             physical: 0,
             clock: Clock::new(Duration::from_millis(250)),
-            state: GroupState::new(PlantedBugs::NONE),
+            state: GroupState::new(Rules::ALL),
             store: Store::default(),
             node: NodeId(0),
             group: GroupId(2),
@@ -198,7 +198,7 @@ impl Script {
             ["forward", who, "to", t] => self.forward(who, timestamp(t)),
             ["resume"] => {
                 let used = self.engine().used();
-                let engine = Engine::start(self.node, self.group, &self.state, PlantedBugs::NONE).resumed(used, &self.state);
+                let engine = Engine::start(self.node, self.group, &self.state, Rules::ALL).resumed(used, &self.state);
                 self.engine = Some(engine);
             }
             ["remember", n] => {
@@ -235,7 +235,7 @@ impl Script {
                 }
             }
             ["restart"] => {
-                let state = GroupState::decode(&self.state.encode(), PlantedBugs::NONE).expect("its own encoding");
+                let state = GroupState::decode(&self.state.encode(), Rules::ALL).expect("its own encoding");
                 assert!(state == self.state, "nothing is lost by a restart");
                 self.state = state;
             }
@@ -294,7 +294,7 @@ impl Script {
         // A node that was not primary before has a clock of its own.
         self.clock = Clock::new(Duration::from_millis(250));
         self.node = NodeId(node);
-        let engine = Engine::start(self.node, self.group, &self.state, PlantedBugs::NONE);
+        let engine = Engine::start(self.node, self.group, &self.state, Rules::ALL);
         let wait = engine.start_wait(self.physical);
         self.say(format!("serves in {} ms", wait.as_micros().div_ceil(1_000)));
         self.engine = Some(engine);

@@ -15,7 +15,7 @@ use meridian_base::{
     Target, Timestamp, TxnId, Write,
 };
 use meridian_region::schema_lease::{Action, Delays, Granted, SchemaLeases};
-use meridian_region::{Certified, Engine, GroupState, PlantedBug, PlantedBugs, Versions};
+use meridian_region::{Certified, Engine, GroupState, PlantedBug, Rules, Versions};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -52,9 +52,9 @@ struct Primary {
 }
 
 impl Primary {
-    fn new(group: GroupId, rng: &mut Rng, bugs: PlantedBugs) -> Primary {
-        let state = GroupState::new(bugs);
-        let engine = Engine::start(NodeId(1), group, &state, bugs);
+    fn new(group: GroupId, rng: &mut Rng, rules: Rules) -> Primary {
+        let state = GroupState::new(rules);
+        let engine = Engine::start(NodeId(1), group, &state, rules);
         Primary { state, engine, clock: Clock::new(MAX_OFFSET), skew: skew(rng), appended: Vec::new() }
     }
     fn physical(&self, now: u64) -> u64 {
@@ -90,7 +90,7 @@ struct Catalog {
 struct World {
     rng: Rng,
     now: u64,
-    bugs: PlantedBugs,
+    rules: Rules,
     catalog: Catalog,
     coordinator: SchemaLeases,
     /// Catalog transactions that were started.
@@ -104,16 +104,16 @@ struct World {
 type Checked = Result<(), String>;
 
 impl World {
-    fn new(seed: u64, bugs: PlantedBugs) -> World {
+    fn new(seed: u64, rules: Rules) -> World {
         let mut rng = Rng::new(seed);
-        let groups: BTreeMap<_, _> = (2..5).map(GroupId).map(|g| (g, Primary::new(g, &mut rng, bugs))).collect();
+        let groups: BTreeMap<_, _> = (2..5).map(GroupId).map(|g| (g, Primary::new(g, &mut rng, rules))).collect();
         let mut catalog = Catalog::default();
         catalog.current.version = SchemaVersion(1);
         catalog.rows = groups.keys().map(|g| (*g, Granted::default())).collect();
         catalog.acknowledged = SchemaVersion(1);
-        let coordinator = SchemaLeases::new(catalog.current.clone(), catalog.rows.clone(), DELAYS).with_bugs(bugs);
+        let coordinator = SchemaLeases::new(catalog.current.clone(), catalog.rows.clone(), DELAYS).with_rules(rules);
         let (transactions, network, committed) = (Vec::new(), Vec::new(), Vec::new());
-        World { rng, now: 1_000_000_000, bugs, catalog, coordinator, transactions, network, groups, committed, reliable: false }
+        World { rng, now: 1_000_000_000, rules, catalog, coordinator, transactions, network, groups, committed, reliable: false }
     }
 
     fn time(&self) -> Timestamp {
@@ -260,14 +260,14 @@ impl World {
             }
         }
         let current = self.catalog.current.clone();
-        self.coordinator = SchemaLeases::new(current, self.catalog.rows.clone(), DELAYS).with_bugs(self.bugs);
+        self.coordinator = SchemaLeases::new(current, self.catalog.rows.clone(), DELAYS).with_rules(self.rules);
         Ok(())
     }
 
     fn change_primary(&mut self, group: GroupId) {
         let keep = self.rng.one_in(2);
         let skew = skew(&mut self.rng);
-        let bugs = self.bugs;
+        let rules = self.rules;
         let primary = self.groups.get_mut(&group).expect("a known group");
         primary.engine.lost();
         for grant in std::mem::take(&mut primary.appended) {
@@ -277,7 +277,7 @@ impl World {
         }
         primary.skew = skew;
         primary.clock = Clock::new(MAX_OFFSET);
-        primary.engine = Engine::start(NodeId(1), group, &primary.state, bugs);
+        primary.engine = Engine::start(NodeId(1), group, &primary.state, rules);
     }
 
     fn step(&mut self) -> Checked {
@@ -364,8 +364,8 @@ impl World {
     }
 }
 
-fn run(seed: u64, bugs: PlantedBugs) -> Result<World, String> {
-    let mut world = World::new(seed, bugs);
+fn run(seed: u64, rules: Rules) -> Result<World, String> {
+    let mut world = World::new(seed, rules);
     for _ in 0..3_000 {
         world.step()?;
     }
@@ -377,7 +377,7 @@ fn run(seed: u64, bugs: PlantedBugs) -> Result<World, String> {
 fn no_transaction_commits_with_an_old_schema_above_the_step_that_replaced_it() {
     let (mut steps, mut commits, mut old) = (0, 0, 0);
     for seed in 0..120 {
-        let world = run(seed, PlantedBugs::NONE).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        let world = run(seed, Rules::ALL).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         steps += world.catalog.steps.len();
         commits += world.committed.len();
         let newest = world.catalog.current.version;
@@ -391,7 +391,7 @@ fn no_transaction_commits_with_an_old_schema_above_the_step_that_replaced_it() {
 /// out.
 #[test]
 fn a_step_asks_again_whom_its_question_did_not_reach() -> Checked {
-    let mut world = World::new(1, PlantedBugs::NONE);
+    let mut world = World::new(1, Rules::ALL);
     world.settle()?;
     let began = world.now;
     let mut actions = Vec::new();
@@ -583,7 +583,7 @@ enum Arrival {
 fn planted_bugs_of_the_schema_lease_are_found() {
     use PlantedBug::{CommitBelowSchemaStep, SchemaLeaseByBoundOnly, SchemaRegrantByDelayedMessage, StepNotTiedToGrants};
     for bug in [SchemaLeaseByBoundOnly, SchemaRegrantByDelayedMessage, StepNotTiedToGrants, CommitBelowSchemaStep] {
-        let found = (0..300).find(|seed| run(*seed, PlantedBugs::only(bug)).is_err());
+        let found = (0..300).find(|seed| run(*seed, Rules::without(bug)).is_err());
         assert!(found.is_some(), "{} was not found", bug.name());
     }
 }

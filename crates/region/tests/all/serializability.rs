@@ -17,7 +17,7 @@ use meridian_base::{
     Clock, ColumnMask, CommitOutcome, CommitRequest, GroupId, Key, KeyRange, LogPosition, NodeId, ReadEntry, SchemaUse,
     SchemaVersion, Target, Timestamp, TxnId, Write,
 };
-use meridian_region::{Certified, Engine, GroupState, PlantedBug, PlantedBugs, ReadGate, Versions};
+use meridian_region::{Certified, Engine, GroupState, PlantedBug, ReadGate, Rules, Versions};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -79,7 +79,7 @@ struct Sent {
 
 struct World {
     rng: Rng,
-    bugs: PlantedBugs,
+    rules: Rules,
     now: u64,
     skew: i64,
     node: NodeId,
@@ -104,12 +104,12 @@ struct World {
 type Checked = Result<(), String>;
 
 impl World {
-    fn new(seed: u64, bugs: PlantedBugs) -> World {
-        let state = GroupState::new(bugs);
-        let engine = Engine::start(NodeId(1), GROUP, &state, bugs).with_index_limit(12);
+    fn new(seed: u64, rules: Rules) -> World {
+        let state = GroupState::new(rules);
+        let engine = Engine::start(NodeId(1), GROUP, &state, rules).with_index_limit(12);
         let mut world = World {
             rng: Rng::new(seed),
-            bugs,
+            rules,
             now: 10_000_000,
             skew: 0,
             node: NodeId(1),
@@ -287,8 +287,8 @@ impl World {
         self.skew = self.rng.below(240_000) as i64 - 120_000;
         self.clock = Clock::new(MAX_OFFSET);
         let bytes = self.state.encode();
-        self.state = GroupState::decode(&bytes, self.bugs).map_err(|e| e.to_string())?;
-        self.engine = Engine::start(self.node, GROUP, &self.state, self.bugs).with_index_limit(12);
+        self.state = GroupState::decode(&bytes, self.rules).map_err(|e| e.to_string())?;
+        self.engine = Engine::start(self.node, GROUP, &self.state, self.rules).with_index_limit(12);
         if !self.rng.one_in(3) {
             self.now += self.engine.start_wait(self.physical()).as_micros() as u64;
         }
@@ -356,8 +356,8 @@ impl World {
     }
 }
 
-fn run(seed: u64, bugs: PlantedBugs) -> Result<World, String> {
-    let mut world = World::new(seed, bugs);
+fn run(seed: u64, rules: Rules) -> Result<World, String> {
+    let mut world = World::new(seed, rules);
     for _ in 0..1_500 {
         world.step()?;
     }
@@ -369,7 +369,7 @@ fn run(seed: u64, bugs: PlantedBugs) -> Result<World, String> {
 fn every_history_is_serial_in_the_order_of_its_timestamps() {
     let (mut committed, mut read_only, mut conflicts) = (0, 0, 0);
     for seed in 0..400 {
-        let world = run(seed, PlantedBugs::NONE).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        let world = run(seed, Rules::ALL).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         committed += world.committed.len();
         read_only += world.read_only.iter().filter(|t| !t.entries.is_empty()).count();
         conflicts += world.conflicts;
@@ -407,7 +407,7 @@ fn planted_bugs_of_certification_are_found() {
     ];
     let of_this_test = |bug: &PlantedBug| !bug.is_of_shares() && !of_other_tests.contains(bug);
     for bug in PlantedBug::ALL.into_iter().filter(of_this_test) {
-        let found = (0..2_000).any(|seed| run(seed, PlantedBugs::only(bug)).is_err());
+        let found = (0..2_000).any(|seed| run(seed, Rules::without(bug)).is_err());
         assert!(found, "{} was not found", bug.name());
     }
 }

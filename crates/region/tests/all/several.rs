@@ -15,9 +15,7 @@ use meridian_base::{
     Clock, ColumnMask, CommitOutcome, CommitRequest, GroupId, Key, KeyRange, Ledger, LogPosition, Mutation, NodeId, ReadEntry,
     SchemaUse, SchemaVersion, Standing, Target, Timestamp, TxnId, Write,
 };
-use meridian_region::{
-    Certified, Deciding, Engine, GroupState, PlantedBug, PlantedBugs, Preparation, ReadGate, Round, Turn, WaitFor,
-};
+use meridian_region::{Certified, Deciding, Engine, GroupState, PlantedBug, Preparation, ReadGate, Round, Rules, Turn, WaitFor};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -97,7 +95,7 @@ struct Group {
 
 struct World {
     rng: Rng,
-    bugs: PlantedBugs,
+    rules: Rules,
     now: u64,
     ids: u64,
     groups: Vec<Group>,
@@ -129,10 +127,10 @@ fn schema() -> SchemaUse {
 }
 
 impl Group {
-    fn new(n: usize, skew: i64, bugs: PlantedBugs) -> Group {
+    fn new(n: usize, skew: i64, rules: Rules) -> Group {
         let id = GroupId(2 + n as u32);
-        let state = GroupState::new(bugs);
-        let engine = Engine::start(NodeId(1), id, &state, bugs).with_index_limit(12);
+        let state = GroupState::new(rules);
+        let engine = Engine::start(NodeId(1), id, &state, rules).with_index_limit(12);
         let grant = SchemaGrant { version: SchemaVersion(1), bound: Timestamp::MAX, seq: 1, ..SchemaGrant::default() };
         let first = Payload { records: vec![Record::Schema(grant)], ..Payload::default() };
         Group {
@@ -210,12 +208,12 @@ impl Read {
 }
 
 impl World {
-    fn new(seed: u64, bugs: PlantedBugs) -> World {
+    fn new(seed: u64, rules: Rules) -> World {
         let mut rng = Rng::new(seed);
-        let groups = (0..GROUPS).map(|n| Group::new(n, rng.below(200_000) as i64 - 100_000, bugs)).collect();
+        let groups = (0..GROUPS).map(|n| Group::new(n, rng.below(200_000) as i64 - 100_000, rules)).collect();
         World {
             rng,
-            bugs,
+            rules,
             now: 10_000_000,
             ids: 0,
             groups,
@@ -547,10 +545,10 @@ impl World {
         group.pending.clear();
         group.others.clear();
         group.voting.clear();
-        group.state = GroupState::decode(&group.state.encode(), self.bugs).expect("what was encoded");
+        group.state = GroupState::decode(&group.state.encode(), self.rules).expect("what was encoded");
         group.clock = Clock::new(MAX_OFFSET);
         group.skew = self.rng.below(200_000) as i64 - 100_000;
-        group.engine = Engine::start(NodeId(1), group.id, &group.state, self.bugs).with_index_limit(12);
+        group.engine = Engine::start(NodeId(1), group.id, &group.state, self.rules).with_index_limit(12);
         // What was open there has lost its primary.
         self.open.iter_mut().for_each(|slot| *slot = slot.take().filter(|t| t.home != g));
         self.now += self.rng.below(2_500_000);
@@ -714,8 +712,8 @@ impl World {
     }
 }
 
-fn run(seed: u64, bugs: PlantedBugs) -> Result<World, String> {
-    let mut world = World::new(seed, bugs);
+fn run(seed: u64, rules: Rules) -> Result<World, String> {
+    let mut world = World::new(seed, rules);
     for _ in 0..2_000 {
         world.step()?;
     }
@@ -728,7 +726,7 @@ fn run(seed: u64, bugs: PlantedBugs) -> Result<World, String> {
 fn histories_over_several_groups_are_serial_in_the_order_of_their_timestamps() {
     let mut total = Counts::default();
     for seed in 0..300 {
-        let world = run(seed, PlantedBugs::NONE).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        let world = run(seed, Rules::ALL).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         let Counts { single, several, aborted, rounds, stale, moved, waited_for_outcome, reserving, claimed } = world.seen;
         total.single += single;
         total.several += several;
@@ -747,7 +745,7 @@ fn histories_over_several_groups_are_serial_in_the_order_of_their_timestamps() {
 
 #[test]
 fn planted_bugs_of_reservations_are_found() {
-    let bugs = [
+    let rules = [
         PlantedBug::ReplicaReadSkipsPrepared,
         PlantedBug::RoundIgnoresWriters,
         PlantedBug::DropReservationEarly,
@@ -755,15 +753,15 @@ fn planted_bugs_of_reservations_are_found() {
         PlantedBug::SkipRangeCheck,
         PlantedBug::ReservingReadHoldsNothing,
     ];
-    for bug in bugs {
-        let found = (0..1_000).any(|seed| run(seed, PlantedBugs::only(bug)).is_err());
+    for bug in rules {
+        let found = (0..1_000).any(|seed| run(seed, Rules::without(bug)).is_err());
         assert!(found, "{} was not found", bug.name());
     }
 }
 
 /// A group that serves, and what makes requests for it.
 fn serving() -> (World, u64, impl Fn(u64, Option<Target>, Option<u8>) -> CommitRequest) {
-    let mut world = World::new(1, PlantedBugs::NONE);
+    let mut world = World::new(1, Rules::ALL);
     for _ in 0..3 {
         // The lease, and the schema's grant.
         let physical = world.physical(0);

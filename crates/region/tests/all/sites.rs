@@ -4,7 +4,7 @@
 use crate::rng::Rng;
 use meridian_base::escrow::{Free, Share};
 use meridian_base::{GroupId, Timestamp, TxnId};
-use meridian_escrow::majority::{Here, Kind, Leader, Message, PlantedBugs, Round, Site, Value, Want, Wants, Write};
+use meridian_escrow::majority::{Here, Kind, Leader, Message, Round, Rules, Site, Value, Want, Wants, Write};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The site under test.
@@ -48,7 +48,7 @@ pub struct Others {
 impl Others {
     pub fn new(rows: u64) -> Others {
         let site = |row: u64, id: GroupId| {
-            let site = Site::new(id, PlantedBugs::NONE);
+            let site = Site::new(id, Rules::ALL);
             ((row, id), Other { site, round: None, share: None, over: Timestamp::MIN, leader: None, highest: 0 })
         };
         let rows = (0..rows).flat_map(|row| OTHERS.map(|id| site(row, id))).collect();

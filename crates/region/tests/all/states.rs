@@ -7,7 +7,7 @@ use meridian_base::record::{Committed, Lease, Payload, Record, SchemaGrant};
 use meridian_base::{
     Clock, ColumnMask, CommitOutcome, CommitRequest, GroupId, Key, LogPosition, NodeId, SchemaUse, Timestamp, TxnId, Write,
 };
-use meridian_region::{Certified, Engine, GroupState, PlantedBugs};
+use meridian_region::{Certified, Engine, GroupState, Rules};
 use std::path::Path;
 use std::time::Duration;
 
@@ -26,8 +26,8 @@ struct World {
 
 impl World {
     fn new() -> World {
-        let state = GroupState::new(PlantedBugs::NONE);
-        let engine = Engine::start(NodeId(1), GroupId(2), &state, PlantedBugs::NONE);
+        let state = GroupState::new(Rules::ALL);
+        let engine = Engine::start(NodeId(1), GroupId(2), &state, Rules::ALL);
         let clock = Clock::new(Duration::from_millis(250));
         let id = TxnId { hlc: clock.tick(NOW), gateway: NodeId(9) };
         let write = Write { key: Key::new(b"k"), value: None, columns: ColumnMask::ALL };
@@ -118,7 +118,7 @@ impl World {
                     let record = self.record().expect("it was certified");
                     self.apply(Timestamp::MIN, vec![record]);
                 }
-                self.engine = Engine::start(NodeId(1), GroupId(2), &self.state, PlantedBugs::NONE);
+                self.engine = Engine::start(NodeId(1), GroupId(2), &self.state, Rules::ALL);
                 Some(if was_in_flight { "the gateway asks the next primary" } else { "nothing" })
             }
             "watermark" => {

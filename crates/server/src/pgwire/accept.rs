@@ -80,8 +80,8 @@ impl PgServer {
     }
 
     /// Accepts clients of this machine by a Unix socket, in a file that PostgreSQL's tools look for
-    /// (`.s.PGSQL.<port>` in a directory), until [`PgServer::shutdown`]. They run on the scheduler of
-    /// whoever calls this.
+    /// (`.s.PGSQL.<port>` in a directory), until [`PgServer::shutdown`]. They run on the scheduler
+    /// of whoever calls this.
     pub async fn serve_unix(&self, listener: tokio::net::UnixListener) {
         let mut phase = self.watch_phase();
         loop {

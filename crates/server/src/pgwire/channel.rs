@@ -1,5 +1,6 @@
-//! What a connection begins with where TLS is offered: requests for encryption, or a handshake right
-//! away. Nothing is read ahead: what follows an answer is the handshake's, or the startup message.
+//! What a connection begins with where TLS is offered: requests for encryption, or a handshake
+//! right away. Nothing is read ahead: what follows an answer is the handshake's, or the startup
+//! message.
 
 use super::frontend::violation;
 use meridian_base::{Error, Result};

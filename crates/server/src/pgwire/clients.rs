@@ -84,7 +84,8 @@ fn user_name(uid: u32) -> Option<String> {
     // SAFETY: an all-zero `passwd` is valid, as all of its fields are numbers and pointers.
     let mut entry: libc::passwd = unsafe { std::mem::zeroed() };
     let mut found = std::ptr::null_mut();
-    // SAFETY: all pointers are valid for the length of the call, and the buffer's length is its own.
+    // SAFETY: all pointers are valid for the length of the call, and the buffer's length is its
+    // own.
     let failed = unsafe { libc::getpwuid_r(uid, &mut entry, buffer.as_mut_ptr(), buffer.len(), &mut found) };
     if failed != 0 || found.is_null() {
         return None;

@@ -12,7 +12,6 @@ use super::wire::Wire;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use meridian_base::{DescriptorId, Error, Result};
-use meridian_pki::bugs::PlantedBugs;
 use meridian_pki::scram::Verifier;
 use meridian_pki::secret::Secret;
 use meridian_sql::catalog::hba::{Maps, Method, Rule, Rules};
@@ -182,7 +181,7 @@ async fn password<S: AsyncRead + AsyncWrite + Unpin + Send>(
     let verifier = role.and_then(|r| r.password.as_deref()).and_then(|text| Verifier::parse(text).ok());
     let verifier = verifier.unwrap_or_else(|| {
         hindered = hindered.or(Some("the verifier cannot be read"));
-        Verifier::mock(&mock_secret(server, catalog), user, PlantedBugs::default())
+        Verifier::mock(&mock_secret(server, catalog), user, meridian_pki::Rules::ALL)
     });
     let wrong = |why: &str| Error::sql("28P01", format!("password authentication failed for user \"{user}\"")).detail(why);
 

@@ -17,9 +17,9 @@
 //! * [`server`] counts them, routes cancel requests and ends them.
 //!
 //! **Who is who.** [`login`] has a client prove it, by the cluster's rules; [`channel`] is TLS, and
-//! [`scram`] the exchange about a password. Without rules ([`LoginMode::Trust`]) whoever names a role
-//! is it, and without certificates requests for TLS are answered «no», as those for GSS encryption
-//! always are.
+//! [`scram`] the exchange about a password. Without rules ([`LoginMode::Trust`]) whoever names a
+//! role is it, and without certificates requests for TLS are answered «no», as those for GSS
+//! encryption always are.
 //!
 //! Works over any stream and for sessions over any environment, so all of it is tested in memory.
 

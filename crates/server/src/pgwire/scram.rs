@@ -1,5 +1,5 @@
-//! SCRAM-SHA-256 and SCRAM-SHA-256-PLUS at the server (RFC 5802, RFC 7677; PostgreSQL manual, 55.3):
-//! a state machine without a socket.
+//! SCRAM-SHA-256 and SCRAM-SHA-256-PLUS at the server (RFC 5802, RFC 7677; PostgreSQL manual,
+//! 55.3): a state machine without a socket.
 //!
 //! A user that is not there is answered from [`Verifier::mock`], with the same work and the same
 //! messages, up to the last one.

@@ -162,8 +162,8 @@ impl PgServer {
     pub(super) fn watch_phase(&self) -> watch::Receiver<Phase> {
         self.0.phase.subscribe()
     }
-    /// A place for a client until it has proved who it is. Where there are too many, the one that has
-    /// waited longest has to go.
+    /// A place for a client until it has proved who it is. Where there are too many, the one that
+    /// has waited longest has to go.
     pub(super) fn enter(&self, peer: &str) -> Place {
         let most = self.0.options.max_connections + STARTING_MAX - self.connections();
         let before = self.0.strangers.given_way();

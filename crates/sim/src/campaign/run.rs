@@ -17,7 +17,7 @@ use crate::sql_wire::SimConnector;
 use crate::world::{Host, World};
 use meridian_base::limits::MAX_OFFSET_DEFAULT;
 use meridian_base::{Error, Result};
-use meridian_node::{PlantedBugs, Timing, commit};
+use meridian_node::{Rules, Timing, commit};
 use meridian_workload::{Context, History, RetryPolicy, Stats, Stop, Verdict, Worker, Workload, list_append};
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;
@@ -126,10 +126,10 @@ pub fn run_seed(seed: u64, options: &Options) -> Report {
         // back across the sea within a quick election's time.
         scenario.timing = Timing::default();
     }
-    let (mut bugs, mut ballot_bugs) = (PlantedBugs::NONE, commit::PlantedBugs::NONE);
+    let (mut rules, mut ballot_rules) = (Rules::ALL, commit::Rules::ALL);
     match options.bug {
-        Some(Bug::Group(bug)) => bugs = PlantedBugs::only(bug),
-        Some(Bug::Ballot(bug)) => ballot_bugs = commit::PlantedBugs::only(bug),
+        Some(Bug::Group(bug)) => rules = Rules::without(bug),
+        Some(Bug::Ballot(bug)) => ballot_rules = commit::Rules::without(bug),
         None => {}
     }
 
@@ -151,8 +151,8 @@ pub fn run_seed(seed: u64, options: &Options) -> Report {
         older_programs.extend(topology.nodes.iter().map(|node| node.name.clone()));
     }
     let software = Meridian::new(Tuning {
-        bugs,
-        ballot_bugs,
+        rules,
+        ballot_rules,
         max_offset: scenario.max_offset,
         repeated_share: scenario.repeated_share,
         timing: scenario.timing,

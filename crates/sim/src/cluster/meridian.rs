@@ -12,8 +12,8 @@ use meridian_node::DEAD_AFTER_DEFAULT;
 use meridian_node::session::{ClientSession, SessionOptions, Shared, StatementResult};
 use meridian_node::wire::{Request, Standing};
 use meridian_node::{
-    Attention, Backend, Echoes, FOUNDING_PAUSE, LogOptions, MemoryDisk, Node, NodeConfig, Place, PlantedBugs, StoreOptions,
-    Timing, commit,
+    Attention, Backend, Echoes, FOUNDING_PAUSE, LogOptions, MemoryDisk, Node, NodeConfig, Place, Rules, StoreOptions, Timing,
+    commit,
 };
 use meridian_workload::{Rows, Told, Value};
 use parking_lot::Mutex;
@@ -37,8 +37,8 @@ const OPERATOR_POLL: Duration = Duration::from_millis(500);
 /// What a run wants its nodes to be like.
 #[derive(Clone, Debug)]
 pub struct Tuning {
-    pub bugs: PlantedBugs,
-    pub ballot_bugs: commit::PlantedBugs,
+    pub rules: Rules,
+    pub ballot_rules: commit::Rules,
     pub max_offset: Duration,
     pub timing: Timing,
     pub gc_ttl: Duration,
@@ -59,8 +59,8 @@ impl Default for Tuning {
     /// As nodes are by default, without bugs.
     fn default() -> Tuning {
         Tuning {
-            bugs: PlantedBugs::NONE,
-            ballot_bugs: commit::PlantedBugs::NONE,
+            rules: Rules::ALL,
+            ballot_rules: commit::Rules::ALL,
             max_offset: limits::MAX_OFFSET_DEFAULT,
             timing: Timing::default(),
             gc_ttl: limits::GC_TTL_DEFAULT,
@@ -109,8 +109,8 @@ impl Meridian {
         config.gc_interval = self.tuning.gc_interval;
         config.protected_for_max = self.tuning.protected_for_max;
         config.dead_after = self.tuning.dead_after;
-        config.bugs = self.tuning.bugs;
-        config.ballot_bugs = self.tuning.ballot_bugs;
+        config.rules = self.tuning.rules;
+        config.ballot_rules = self.tuning.ballot_rules;
         // Small segments and little memory, so that a short run sees many of them come and go.
         config.log_options = LogOptions { segment_bytes: 256 << 10, prepare_bytes: 32 << 10, ..LogOptions::default() };
         config.room.reserve_bytes = 64 << 10;

@@ -10,7 +10,7 @@ use meridian_base::{
     BallotMessage, Clock, ColumnMask, CommitOutcome, CommitRequest, GroupId, Key, KeyRange, LogPosition, NodeId, Peer, ReadEntry,
     Refusal, SchemaUse, Target, Timestamp, TxnId, Write,
 };
-use meridian_node::PlantedBugs;
+use meridian_node::Rules;
 use meridian_node::commit::{self, Action, Participant};
 use meridian_node::region::{Certified, Deciding, Engine, GroupState, NotReady, Preparation, ReadGate, Ticket, Turn, Versions};
 use std::collections::BTreeMap;
@@ -88,7 +88,7 @@ pub(super) struct Applied {
 
 impl Applied {
     pub fn new() -> Applied {
-        let mut applied = Applied { state: GroupState::new(PlantedBugs::NONE), store: Store::default() };
+        let mut applied = Applied { state: GroupState::new(Rules::ALL), store: Store::default() };
         let grant = SchemaGrant { bound: Timestamp::MAX, seq: 1, ..SchemaGrant::default() };
         applied.apply(&Payload { records: vec![Record::Schema(grant)], ..Payload::default() });
         applied
@@ -180,8 +180,8 @@ impl Primary {
         let now = Timestamp::from_micros(START);
         let mut primary = Primary {
             partition,
-            engine: Engine::start(node_of(partition), group, &applied.state, PlantedBugs::NONE),
-            participant: Participant::start(group, &applied.state, now, commit::PlantedBugs::NONE),
+            engine: Engine::start(node_of(partition), group, &applied.state, Rules::ALL),
+            participant: Participant::start(group, &applied.state, now, commit::Rules::ALL),
             applied,
             clock: Clock::new(MAX_OFFSET),
             now: 0,

@@ -140,8 +140,8 @@ fn a_clock_that_jumps_ahead_while_its_node_waits_to_join_costs_a_restart_and_no_
     assert_eq!(c.sql(EU, "us", "SELECT id FROM t"), [["1"]]);
 }
 
-/// A new process whose clock is an hour off finds the cluster. The members refuse to take it in, and
-/// `meridian init` on it is refused with 55000.
+/// A new process whose clock is an hour off finds the cluster. The members refuse to take it in,
+/// and `meridian init` on it is refused with 55000.
 #[test]
 fn a_new_node_with_a_wrong_clock_founds_no_second_cluster() {
     const HOUR: i64 = 3_600_000_000;

@@ -111,8 +111,8 @@ fn adding_a_column_outlives_the_node_that_runs_it() {
     }
 }
 
-/// All regions add to the same numbers; meanwhile these get shares, lose them and get them again, and
-/// the rows move. What was acknowledged is what they are in the end.
+/// All regions add to the same numbers; meanwhile these get shares, lose them and get them again,
+/// and the rows move. What was acknowledged is what they are in the end.
 #[test]
 fn numbers_are_exact_while_their_column_is_split_and_joined_and_their_rows_move() {
     const FIRST: i64 = 500_000;

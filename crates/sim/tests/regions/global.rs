@@ -1,7 +1,7 @@
 //! GLOBAL tables: read in every region without leaving it, written for everybody at once.
 
 use super::script::{ASIA, Cluster, EU, US};
-use meridian_node::{PlantedBug, PlantedBugs};
+use meridian_node::{PlantedBug, Rules};
 use meridian_sim::cluster::meridian::Tuning;
 use std::time::Duration;
 
@@ -139,8 +139,8 @@ fn global_rows_are_read_at_once_where_clocks_are_ahead_of_their_primary() {
 
 /// A GLOBAL row, one that lives in each of the two other regions, and nodes n1, n2, n3 in the
 /// three.
-fn rows_of_three_kinds(seed: u64, bugs: PlantedBugs, off: impl Fn(&str) -> i64) -> Cluster {
-    let mut c = Cluster::start_with_clocks(3, 1, seed, Tuning { bugs, ..Tuning::default() }, off);
+fn rows_of_three_kinds(seed: u64, rules: Rules, off: impl Fn(&str) -> i64) -> Cluster {
+    let mut c = Cluster::start_with_clocks(3, 1, seed, Tuning { rules, ..Tuning::default() }, off);
     c.sql(US, "defaultdb", &format!("CREATE DATABASE shop PRIMARY REGION \"{US}\" REGIONS \"{EU}\", \"{ASIA}\""));
     c.sql(
         US,
@@ -160,8 +160,8 @@ fn rows_of_three_kinds(seed: u64, bugs: PlantedBugs, off: impl Fn(&str) -> i64) 
 /// Counterexample 9. A writer of a GLOBAL row is prepared below what is closed, since the vote of
 /// another participant does not get through. Whoever read the row before may not commit above it.
 /// What came of that otherwise.
-fn commit_above_a_prepared_writer(bugs: PlantedBugs) -> Result<(), String> {
-    let mut c = rows_of_three_kinds(59, bugs, |_| 0);
+fn commit_above_a_prepared_writer(rules: Rules) -> Result<(), String> {
+    let mut c = rows_of_three_kinds(59, rules, |_| 0);
     let (reader, writer) = (c.converse(EU, "shop"), c.converse(US, "shop"));
     reader.ask(&mut c, "BEGIN");
     assert_eq!(reader.ask(&mut c, "SELECT price FROM items WHERE id = 7"), [["0"]]);
@@ -193,16 +193,16 @@ fn commit_above_a_prepared_writer(bugs: PlantedBugs) -> Result<(), String> {
 
 #[test]
 fn who_read_a_global_row_does_not_commit_above_its_prepared_writer() {
-    commit_above_a_prepared_writer(PlantedBugs::NONE).expect("no anomaly");
-    commit_above_a_prepared_writer(PlantedBugs::only(PlantedBug::GlobalReadsHoldToClosed)).expect_err("the bug is caught");
+    commit_above_a_prepared_writer(Rules::ALL).expect("no anomaly");
+    commit_above_a_prepared_writer(Rules::without(PlantedBug::GlobalReadsHoldToClosed)).expect_err("the bug is caught");
 }
 
 /// Counterexample 24. The clock of a region is behind, by less than `max_offset`, and the region
 /// does not hear that a GLOBAL row has changed. By its own clock that is still to come when the
 /// writer has its acknowledgement already.
-fn commit_after_an_acknowledged_writer(bugs: PlantedBugs, seed: u64) -> Result<(), String> {
+fn commit_after_an_acknowledged_writer(rules: Rules, seed: u64) -> Result<(), String> {
     let off = |region: &str| if region == US { 90_000 } else { -90_000 };
-    let mut c = rows_of_three_kinds(seed, bugs, off);
+    let mut c = rows_of_three_kinds(seed, rules, off);
     let (reader, writer, third) = (c.converse(EU, "shop"), c.converse(US, "shop"), c.converse(EU, "shop"));
     third.ask(&mut c, "SELECT v FROM near WHERE id = 1");
     reader.ask(&mut c, "BEGIN");
@@ -226,9 +226,9 @@ fn who_read_a_global_row_does_not_commit_after_its_writer_was_acknowledged() {
     // How long messages take decides whether the reader's commit falls between the two.
     let seeds = 61..67;
     for seed in seeds.clone() {
-        commit_after_an_acknowledged_writer(PlantedBugs::NONE, seed).expect("no anomaly");
+        commit_after_an_acknowledged_writer(Rules::ALL, seed).expect("no anomaly");
     }
-    let bug = PlantedBugs::only(PlantedBug::GlobalReadsHoldToCommit);
+    let bug = Rules::without(PlantedBug::GlobalReadsHoldToCommit);
     let mut found = seeds.filter(|seed| commit_after_an_acknowledged_writer(bug, *seed).is_err());
     assert!(found.next().is_some(), "the bug is caught");
 }

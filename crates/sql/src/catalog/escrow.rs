@@ -41,8 +41,8 @@ pub struct EscrowColumn {
     /// While its bounds change: what they were. Numbers stay within both.
     #[serde(default)]
     pub before: Option<Before>,
-    /// How tokens are moved. `None`: by [`Protocol::Any`], and it was never otherwise. A column that
-    /// has ever had [`Protocol::Majority`] keeps its sites: offers of its rows may be out, and
+    /// How tokens are moved. `None`: by [`Protocol::Any`], and it was never otherwise. A column
+    /// that has ever had [`Protocol::Majority`] keeps its sites: offers of its rows may be out, and
     /// majorities of different sites would not meet.
     #[serde(default)]
     pub protocol: Option<Protocol>,
@@ -53,8 +53,8 @@ pub struct EscrowColumn {
     pub in_rows: bool,
 }
 
-/// Shares beside rows that hold the numbers, while a column becomes an escrow column or ceases to be
-/// one. Nobody reads them.
+/// Shares beside rows that hold the numbers, while a column becomes an escrow column or ceases to
+/// be one. Nobody reads them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shadow {
     pub column: EscrowColumn,

@@ -92,11 +92,12 @@ pub enum Job {
     /// Reserves ids, from the first one up to and without the second: a transaction block has
     /// written rows under them, and will commit the tables or not at all.
     Hold { first: u32, end: u32 },
-    /// Takes the tokens of each number to bounds that are those of before and the new ones, both; then
-    /// the new ones hold alone. Fails with 23514 if a number is outside, and takes the bounds back.
+    /// Takes the tokens of each number to bounds that are those of before and the new ones, both;
+    /// then the new ones hold alone. Fails with 23514 if a number is outside, and takes the bounds
+    /// back.
     LowerBounds { table: DescriptorId, index: u32 },
-    /// Takes the tokens of each number to the bounds of its column. Where an earlier task failed, or
-    /// this one is cancelled, it does the same.
+    /// Takes the tokens of each number to the bounds of its column. Where an earlier task failed,
+    /// or this one is cancelled, it does the same.
     RaiseBounds { table: DescriptorId, index: u32 },
     /// Makes a column an escrow column: its numbers get shares. Fails with 23514 if a number is
     /// outside of its bounds, and leaves the column as it was. `checks`: constraints of the same

@@ -454,8 +454,8 @@ impl CatalogView for Catalog {
     }
 }
 
-/// The catalog that a statement was planned with. (Without one, as in a constant's context: an empty
-/// one.)
+/// The catalog that a statement was planned with. (Without one, as in a constant's context: an
+/// empty one.)
 pub fn catalog_of(ctx: &EvalContext) -> &Catalog {
     static EMPTY: LazyLock<Catalog> = LazyLock::new(Catalog::default);
     let view: &dyn Any = &*ctx.catalog;

@@ -190,7 +190,8 @@ impl Catalog {
         self.changed_in.insert(id, version);
     }
 
-    /// What another descriptor has taken over in the same step, such as its name, stays with that one.
+    /// What another descriptor has taken over in the same step, such as its name, stays with that
+    /// one.
     pub(crate) fn remove(&mut self, id: DescriptorId, version: SchemaVersion) {
         if let Some(old) = self.descriptors.remove(&id) {
             if let Some(name) = old.name()

@@ -1,7 +1,8 @@
 //! Who may do what with an object: its owner, and what was granted (PostgreSQL manual, 5.7).
 //!
 //! An object's [`Access`] is part of its descriptor, so a `GRANT` or `REVOKE` is a step of the
-//! catalog like any other, under the schema lease: when it is answered, no node uses what was before.
+//! catalog like any other, under the schema lease: when it is answered, no node uses what was
+//! before.
 
 use super::Descriptor;
 use super::roles::{DATABASE_OWNER, ROOT_ID};

@@ -57,8 +57,8 @@ impl Catalog {
         Reached { named, held, next_id: self.next_id }
     }
 
-    /// Fails if a change that was derived from this version adds something under an id that somebody
-    /// else may have: ids are drawn from `next_id` on, or were reserved before.
+    /// Fails if a change that was derived from this version adds something under an id that
+    /// somebody else may have: ids are drawn from `next_id` on, or were reserved before.
     pub fn check_new_ids(&self, change: &CatalogChange) -> Result<()> {
         let reached = self.reaches();
         let is_held = |id: u32| reached.held.iter().any(|(first, end)| (*first..*end).contains(&id));

@@ -313,8 +313,8 @@ fn used(table: &Table, expression: &Expr) -> Result<Vec<u32>> {
     Ok(resolve_columns(&Facts::of(expression), &table.columns, &table.name)?.into_iter().collect())
 }
 
-/// Has a table's escrow columns follow their checks, as a statement on it leaves them: the bounds of
-/// each row are moved by jobs. `base`: the tables before it; `begun`: what its transaction block
+/// Has a table's escrow columns follow their checks, as a statement on it leaves them: the bounds
+/// of each row are moved by jobs. `base`: the tables before it; `begun`: what its transaction block
 /// will do.
 pub(super) fn follow_checks(table: &mut Table, base: &Catalog, begun: &[Job], jobs: &mut Vec<Job>) -> Result<()> {
     let Some(old) = base.table_by_id(table.id) else { return Ok(()) };
@@ -361,8 +361,8 @@ pub(super) fn follow_checks(table: &mut Table, base: &Catalog, begun: &[Job], jo
     Ok(())
 }
 
-/// Takes the job out that validates a new constraint, if there is one: rows are looked at when their
-/// tokens are moved.
+/// Takes the job out that validates a new constraint, if there is one: rows are looked at when
+/// their tokens are moved.
 fn takes_over(jobs: &mut Vec<Job>, check: &Check) -> bool {
     let before = jobs.len();
     jobs.retain(|job| !matches!(job, Job::ValidateCheck { check: of, keep: false, .. } if *of == check.id));

@@ -38,7 +38,8 @@ impl Deriver<'_> {
             let Some((own, _)) = self.catalog.access(object) else { continue };
             let mut wanted = named.unwrap_or_else(|| own.all());
             if own == ObjectKind::Sequence && kind == ObjectKind::Table && !own.all().has(wanted) {
-                // GRANT … ON TABLE may name a sequence, for what sequences have in common with tables.
+                // GRANT … ON TABLE may name a sequence, for what sequences have in common with
+                // tables.
                 let name = self.name_of(object);
                 let message = format!("sequence \"{name}\" only supports USAGE, SELECT, and UPDATE privileges");
                 self.warning("0LP01", message);

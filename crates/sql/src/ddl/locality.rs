@@ -101,8 +101,8 @@ impl Deriver<'_> {
                 return Err(Error::sql("42P16", format!("column \"{name}\" in REGIONAL BY ROW AS must be NOT NULL"))
                     .hint("ALTER TABLE … ALTER COLUMN … SET NOT NULL."));
             }
-            // What drops a region knows the homes that tables have, and not those that they are moved
-            // to.
+            // What drops a region knows the homes that tables have, and not those that they are
+            // moved to.
             if let Some(region) = database.dropping.first() {
                 return Err(being_dropped(region));
             }

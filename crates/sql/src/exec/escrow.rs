@@ -213,8 +213,8 @@ async fn number_now<T: Transaction>(
     Ok(sum.value.map(|value| (value, told_bounds(column, &sum))))
 }
 
-/// Whether a round of `majority` may be half applied to one of these rows: a site has an offer out. It
-/// is certified with the rest.
+/// Whether a round of `majority` may be half applied to one of these rows: a site has an offer out.
+/// It is certified with the rest.
 async fn is_moving<T: Transaction>(column: &EscrowColumn, shares: &[Key], rt: &mut Runtime<'_, T>) -> Result<bool> {
     let open: Vec<Key> = shares.iter().map(escrow::open_key).collect();
     rt.ctx.stay_home(column.sites.iter().copied(), Locking::None)?;
@@ -344,8 +344,8 @@ fn set<T: Transaction>(table: &TablePlan, column: &EscrowColumn, row: &[Datum], 
 }
 
 /// Sets the numbers that differ between two versions of a row that keeps its primary key, and moves
-/// the bounds of the others. A number that was not read is `NULL` in the old one, and in the new one
-/// unless it is set.
+/// the bounds of the others. A number that was not read is `NULL` in the old one, and in the new
+/// one unless it is set.
 pub(super) async fn change<T: Transaction>(
     table: &TablePlan,
     old: &[Datum],
@@ -620,16 +620,16 @@ fn short(table: &TablePlan, column: &EscrowColumn, is_there: bool) -> Error {
 /// Where a change of a share went.
 enum Put {
     Done,
-    /// No site allows it. `is_there`: one of them has a share. `may_come`: the sites that answer may
-    /// have enough tokens, and they were not to be had now.
+    /// No site allows it. `is_there`: one of them has a share. `may_come`: the sites that answer
+    /// may have enough tokens, and they were not to be had now.
     Nowhere {
         is_there: bool,
         may_come: bool,
     },
 }
 
-/// Adds to the share of the first of these sites that allows it. Tokens are brought to the first one
-/// if it does not.
+/// Adds to the share of the first of these sites that allows it. Tokens are brought to the first
+/// one if it does not.
 async fn put_in<T: Transaction>(sites: &[GroupId], share: &Key, late: Late, rt: &mut Runtime<'_, T>) -> Result<Put> {
     let (mut is_there, mut is_first, mut may_come) = (false, true, false);
     for site in sites.iter().copied() {

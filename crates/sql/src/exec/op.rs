@@ -561,7 +561,8 @@ async fn draw<T: Transaction>(
     }
 }
 
-/// 42501 unless the user may do this to a sequence, by the statement's catalog and by the newest one.
+/// 42501 unless the user may do this to a sequence, by the statement's catalog and by the newest
+/// one.
 fn may_draw<T: Transaction>(op: SequenceOp, sequence: meridian_base::DescriptorId, rt: &Runtime<'_, T>) -> Result<()> {
     let any_of = match op {
         SequenceOp::Next => Privileges::USAGE.with(Privileges::UPDATE),

@@ -14,8 +14,8 @@ use bytes::Bytes;
 use meridian_base::escrow::{Late, Share, share_of};
 use meridian_base::{ColumnMask, DescriptorId, Key, Result, Write};
 
-/// Moves what the closing sites of a table have, their tokens included, to another site. Nothing new
-/// comes there meanwhile: whoever does not know that they close has committed.
+/// Moves what the closing sites of a table have, their tokens included, to another site. Nothing
+/// new comes there meanwhile: whoever does not know that they close has committed.
 pub(super) async fn leave<E: Environment>(env: &E, table: &TableRef, context: &JobContext) -> Result<()> {
     for column in &table.escrow {
         let parts: Vec<Part> = column.closing.iter().map(|site| (*site, column.range())).collect();

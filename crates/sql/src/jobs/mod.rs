@@ -61,8 +61,8 @@ pub struct JobContext {
     pub statement: String,
     /// The job, and the state in which it may be gone on with.
     pub job: Option<(DescriptorId, JobState)>,
-    /// The first step of the schema change was sent to the catalog's primary, and was not refused. A
-    /// session that stops waiting from then on does not know the outcome.
+    /// The first step of the schema change was sent to the catalog's primary, and was not refused.
+    /// A session that stops waiting from then on does not know the outcome.
     pub has_begun: Arc<AtomicBool>,
 }
 

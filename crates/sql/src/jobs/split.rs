@@ -62,7 +62,8 @@ pub(super) async fn split<E: Environment>(
     .await
 }
 
-/// Gives the rows the numbers of a column, which then has no shares; constraints of it go with them.
+/// Gives the rows the numbers of a column, which then has no shares; constraints of it go with
+/// them.
 pub(super) async fn join<E: Environment>(
     env: &E,
     table: DescriptorId,

@@ -295,7 +295,8 @@ fn alter_database(c: &mut Cursor) -> Result<Kind> {
 const CONFIGURE_ZONE: &str = "CONFIGURE ZONE (replicas follow regions, survival goals and localities)";
 
 /// `ALTER TABLE … SET LOCALITY …`, `… ALTER COLUMN … SET ON UPDATE …`, `… SET [NOT] VISIBLE`,
-/// `… SET ESCROW`, `… DROP ESCROW` and `… SET (escrow.name = 'value')`; any other `ALTER TABLE` is sqlparser's.
+/// `… SET ESCROW`, `… DROP ESCROW` and `… SET (escrow.name = 'value')`; any other `ALTER TABLE` is
+/// sqlparser's.
 fn alter_table(c: &mut Cursor) -> Result<Option<Kind>> {
     c.expect(&["alter", "table"])?;
     let if_exists = c.take(&["if", "exists"]);

@@ -21,8 +21,8 @@ const COLUMNS: [(&str, Type); 5] = [
 ];
 
 impl Binder<'_> {
-    /// `escrow_estimate(column)`: a column of its own beside the table's. 42809 if the argument is no
-    /// escrow column; 0A000 if the column's table is not read where the call stands.
+    /// `escrow_estimate(column)`: a column of its own beside the table's. 42809 if the argument is
+    /// no escrow column; 0A000 if the column's table is not read where the call stands.
     pub(crate) fn escrow_estimate(&mut self, args: &[&Ast]) -> Result<Typed> {
         let [arg] = args else {
             return Err(Error::sql("42883", format!("function escrow_estimate with {} arguments does not exist", args.len())));

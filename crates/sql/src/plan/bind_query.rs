@@ -195,8 +195,8 @@ impl Binder<'_> {
             let own = |rel: &Rel, c: &OutCol| literal(rel, c).map_or_else(|| c.ty.clone(), |l| l.ty);
             types.push(select_common_type(&[own(&left, a), own(&right, b)], name)?);
         }
-        // Rows are compared as they are. Blanks at the end of a `bpchar` do not count, and it has none
-        // as a text.
+        // Rows are compared as they are. Blanks at the end of a `bpchar` do not count, and it has
+        // none as a text.
         let compared = |ty: &Type| if !all && *ty == Type::Char(0) { Type::Text } else { ty.clone() };
         let compared: Vec<Type> = types.iter().map(compared).collect();
         let left = self.cast_cols(left, &lcols, &compared)?;

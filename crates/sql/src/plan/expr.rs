@@ -309,8 +309,8 @@ pub(crate) enum SequenceTarget {
 }
 
 /// Whether both are written the same once names are resolved: then the one's value can stand for
-/// the other's, unless they are volatile. `SELECT random() … GROUP BY random()` means one column; two
-/// calls of `sum(random())` do not (PostgreSQL's `equal()` and `find_compatible_agg`): see
+/// the other's, unless they are volatile. `SELECT random() … GROUP BY random()` means one column;
+/// two calls of `sum(random())` do not (PostgreSQL's `equal()` and `find_compatible_agg`): see
 /// [`super::rel::AggCall::is_one_value_with`].
 impl PartialEq for Expr {
     fn eq(&self, other: &Expr) -> bool {

@@ -18,8 +18,8 @@ pub(crate) enum Rel {
         cols: Vec<ColId>,
         rows: Vec<Vec<Expr>>,
     },
-    /// A table; the column of ordinal `o` is `base + o`. Behind them is one for the estimate of each
-    /// escrow column ([`width`]).
+    /// A table; the column of ordinal `o` is `base + o`. Behind them is one for the estimate of
+    /// each escrow column ([`width`]).
     Table {
         table: TableRef,
         base: ColId,
@@ -126,8 +126,8 @@ pub(crate) struct SharesOf {
     pub(crate) table: TableRef,
     /// The column of ordinal `o` is `base + o`.
     pub(crate) base: ColId,
-    /// The input's columns of the primary key; then the escrow column's name, the site's region, its
-    /// part of the number, how far deltas of this site may take it down, and up.
+    /// The input's columns of the primary key; then the escrow column's name, the site's region,
+    /// its part of the number, how far deltas of this site may take it down, and up.
     pub(crate) cols: Vec<ColId>,
 }
 

@@ -7,11 +7,11 @@
 //! Rows of tables that the block itself created or truncated are seen by nobody else before
 //! `COMMIT`. As long as its statements touch no others, each writes them ahead of it, in a
 //! transaction of its own: a load of any size fits into a block. Before the first row is written,
-//! the ids of the indexes are reserved ([`jobs::Hold`]), by a step that changes nothing else, except
-//! that it makes the groups that these tables are the first to need. `COMMIT` ends the reservation
-//! in the step that names the ids. In a block that is rolled back the reservation ends by itself,
-//! and the rows lie under ids that are never used again: every node removes them as it does the
-//! rows of dropped tables.
+//! the ids of the indexes are reserved ([`jobs::Hold`]), by a step that changes nothing else,
+//! except that it makes the groups that these tables are the first to need. `COMMIT` ends the
+//! reservation in the step that names the ids. In a block that is rolled back the reservation ends
+//! by itself, and the rows lie under ids that are never used again: every node removes them as it
+//! does the rows of dropped tables.
 //!
 //! From the first statement on that touches a table of others, or writes after a SAVEPOINT, before
 //! or after the schema changes, the block is a transaction like any other

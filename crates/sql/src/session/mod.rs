@@ -166,8 +166,9 @@ pub struct Session<E: Environment> {
 
 impl<E: Environment> Session<E> {
     /// Opens a session of a client that has proved who it is. 3D000 if there is no such database:
-    /// that is said by a catalog which is known to be the present one. Where a database is known, statements ask for that themselves,
-    /// if they need it: the past can be read while no primary is in reach.
+    /// that is said by a catalog which is known to be the present one. Where a database is known,
+    /// statements ask for that themselves, if they need it: the past can be read while no primary
+    /// is in reach.
     pub async fn open(env: E, options: SessionOptions, shared: Arc<Shared>) -> Result<Session<E>> {
         let catalog = env.catalog();
         if catalog.find_database(&options.database).is_none() || options.find_role(&catalog).is_none() {

@@ -152,8 +152,8 @@ impl<E: Environment> Session<E> {
         let judges = self.judges();
         self.authorities.of(judges.last(), self.names.role, &self.names.database)
     }
-    /// What is to be maintained is there, and the user may do so: owns it or, for a checkpoint, has a
-    /// predefined role.
+    /// What is to be maintained is there, and the user may do so: owns it or, for a checkpoint, has
+    /// a predefined role.
     pub(super) fn may_maintain(&mut self, tag: &str, of: &Maintained) -> Result<()> {
         let (catalog, who) = (self.catalog(), self.authority());
         match of {

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Default)]
 pub struct Running {
     jobs: Mutex<BTreeSet<DescriptorId>>,
-    /// Those that belong to open transaction blocks. Two blocks may try one id; one of them will not
-    /// get it.
+    /// Those that belong to open transaction blocks. Two blocks may try one id; one of them will
+    /// not get it.
     holds: Mutex<BTreeMap<DescriptorId, usize>>,
 }
 

@@ -17,8 +17,8 @@
 //!   by that.
 //! * **`setval`** is answered when every node in reach has forgotten its block
 //!   ([`Environment::forget_drawn`]). One that was out of reach, or suspended, hands nothing out
-//!   that it drew before ([`Environment::lapses`]). A node that reaches a primary all the while, and
-//!   is out of reach only for the one that runs `setval`, goes on with its block.
+//!   that it drew before ([`Environment::lapses`]). A node that reaches a primary all the while,
+//!   and is out of reach only for the one that runs `setval`, goes on with its block.
 //!
 //! What is left of such a block is given back if the counter still stands at its end, so that
 //! `ALTER SEQUENCE` leaves no gap where one node draws.

@@ -224,7 +224,8 @@ mod tests {
     #[test]
     fn every_site_has_its_own_time_of_day() {
         let mut series = flat(1_000);
-        // Eight hours after the start, one more creation: at the start in Hong Kong, and nowhere else.
+        // Eight hours after the start, one more creation: at the start in Hong Kong, and nowhere
+        // else.
         series[8 * HOUR].creations = 11;
         let demand = Demand::new(&series, &sites(5), &LOAD);
         let acquired: Vec<usize> = demand.sites.iter().map(|s| count(s, |w| w == What::Acquire)).collect();

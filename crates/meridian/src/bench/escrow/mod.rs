@@ -6,9 +6,9 @@
 //! an oracle that says which bound makes 0, 1 or 5 % of the requests infeasible; and an escrow
 //! column beside what else could hold the number, in turn, on the same nodes and the same events.
 //!
-//! * [`sites`]: regions, distances, times of day. * [`series`]: demand by five minutes. * [`demand`]:
-//!   its events. * [`oracle`]: the bound. * [`modes`]: who is compared. * [`faults`]: crashes
-//!   and partitions. * [`run`]: a turn. * [`report`]: tables and CSV.
+//! * [`sites`]: regions, distances, times of day. * [`series`]: demand by five minutes. *
+//!   [`demand`]: its events. * [`oracle`]: the bound. * [`modes`]: who is compared. * [`faults`]:
+//!   crashes and partitions. * [`run`]: a turn. * [`report`]: tables and CSV.
 
 mod demand;
 mod faults;
@@ -45,8 +45,8 @@ pub struct Args {
         default_value = "escrow,unbounded,no-redistribution,demarcation,zone,region"
     )]
     modes: Vec<Mode>,
-    /// The share of requests that are infeasible with the bound, in percent, as in 0,1,5: the bound is
-    /// the least one with which a counter without delays rejects no more of them.
+    /// The share of requests that are infeasible with the bound, in percent, as in 0,1,5: the bound
+    /// is the least one with which a counter without delays rejects no more of them.
     #[arg(long, value_delimiter = ',', default_value = "0", value_parser = clap::value_parser!(u8).range(..=100))]
     infeasible: Vec<u8>,
     /// The bound itself, instead of one that follows from a share; at least what is in use at the
@@ -57,8 +57,8 @@ pub struct Args {
     /// in_use, a line every 300 s. Default: one that is made up.
     #[arg(long, value_name = "FILE")]
     series: Option<PathBuf>,
-    /// The hour of the series with which UTC begins. Default: where the sites' demand rises most, in
-    /// the last 60.
+    /// The hour of the series with which UTC begins. Default: where the sites' demand rises most,
+    /// in the last 60.
     #[arg(long, value_name = "HOUR")]
     start: Option<f64>,
     /// Seconds of each turn.
@@ -73,8 +73,8 @@ pub struct Args {
     /// Exact reads in percent of all requests, in addition to the changes.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=95))]
     reads: u8,
-    /// Sites, each a region with a node: the paper's five, and from the sixth on further ones at the
-    /// same places, 1 ms from those that are there, whose demand is that of a day later.
+    /// Sites, each a region with a node: the paper's five, and from the sixth on further ones at
+    /// the same places, 1 ms from those that are there, whose demand is that of a day later.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(2..=20))]
     sites: u8,
     /// Connections of each site's clients: so many requests at once.
@@ -86,13 +86,13 @@ pub struct Args {
     /// Turns of each mode.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// SQL for the tables of the modes `escrow` and `unbounded` before they are used, such as an ALTER
-    /// TABLE; `{table}` stands for the table's name.
+    /// SQL for the tables of the modes `escrow` and `unbounded` before they are used, such as an
+    /// ALTER TABLE; `{table}` stands for the table's name.
     #[arg(long, value_name = "SQL")]
     prepare: Vec<String>,
-    /// Make databases over all regions with PLACEMENT RESTRICTED, except that of `region`: no replicas
-    /// for stale reads in other regions. The pools of `no-redistribution` and `demarcation` never have
-    /// any, and on one machine they all share its cores and its disk.
+    /// Make databases over all regions with PLACEMENT RESTRICTED, except that of `region`: no
+    /// replicas for stale reads in other regions. The pools of `no-redistribution` and
+    /// `demarcation` never have any, and on one machine they all share its cores and its disk.
     #[arg(long)]
     restricted: bool,
     /// All random choices follow from it.

@@ -161,8 +161,8 @@ impl Store {
         format!("CREATE TABLE {table} (id INT8 PRIMARY KEY, {column})")
     }
 
-    /// A row of its own for a turn: each site holds so many tokens, and what is left of the bound is
-    /// where the mode has it at the start.
+    /// A row of its own for a turn: each site holds so many tokens, and what is left of the bound
+    /// is where the mode has it at the start.
     pub async fn begin(&self, id: i64, held: &[i64], context: &Context) -> Result<()> {
         let table = &self.table;
         let in_use: i64 = held.iter().sum();

@@ -25,7 +25,6 @@ use meridian_base::{
     CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, Fresh, GlobalReads, GroupId, Mutation, NodeId, ReadEntry,
     Result, SchemaUse, Timestamp, TxnId, limits,
 };
-use meridian_region::PlantedBug;
 use meridian_sql::env::Transaction;
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,7 +86,7 @@ impl Txn {
             return Err(e);
         }
         if self.parts.iter().all(|p| p.writes.is_empty()) {
-            if self.gateway.shared.groups.common.bugs.has(PlantedBug::RoundLeftOut) {
+            if !self.gateway.shared.groups.common.rules.confirms_reads() {
                 return Ok(None);
             }
             return self.confirm_reads().await.map(|()| None);
@@ -172,8 +171,8 @@ impl Txn {
         }
     }
 
-    /// The id under which it commits: the one for which tokens are held, if any are. Held for longer
-    /// than that are none.
+    /// The id under which it commits: the one for which tokens are held, if any are. Held for
+    /// longer than that are none.
     pub(super) fn commit_id(&mut self) -> TxnId {
         let mut has_reserved = false;
         for part in &mut self.parts {

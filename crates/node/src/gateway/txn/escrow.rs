@@ -1,5 +1,6 @@
 //! A gateway's part in escrow columns: what a site has to give, and rounds of redistribution
-//! (design: escrow, E6 to E8, E14 to E16; Samya, §3.4: Avantan[*] is a transaction over several groups).
+//! (design: escrow, E6 to E8, E14 to E16; Samya, §3.4: Avantan[*] is a transaction over several
+//! groups).
 
 use super::{CALL_TIMEOUT, Txn};
 use crate::gateway::Gateway;
@@ -27,8 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const ATTEMPTS: u32 = 3;
 /// Rounds that one statement leads side by side.
 const ROUNDS_AT_ONCE: usize = 64;
-/// How long tokens that have been moved are waited for at the site: its primary hears of the outcome
-/// when this gateway does.
+/// How long tokens that have been moved are waited for at the site: its primary hears of the
+/// outcome when this gateway does.
 const ARRIVAL: Duration = Duration::from_millis(500);
 const ARRIVAL_POLL: Duration = Duration::from_millis(2);
 
@@ -60,8 +61,8 @@ impl Txn {
     }
 
     /// What all sites have of a row at one moment of this statement, with the transaction's own
-    /// writes: it waits for no writer and keeps none away, and certifies nothing. `None` in a block,
-    /// which may go on after it has seen that.
+    /// writes: it waits for no writer and keeps none away, and certifies nothing. `None` in a
+    /// block, which may go on after it has seen that.
     pub(super) async fn sites_now(&self, sites: &[GroupId], share: &Key) -> Result<Option<Vec<Vec<(Key, Bytes)>>>> {
         if self.options.is_block {
             return Ok(None);
@@ -79,8 +80,8 @@ impl Txn {
 
     /// What a site offers to this transaction, whose own changes are counted, and which enters the
     /// share's queue there: whoever is about to write the whole number comes before or after it.
-    /// Nothing certifies what this says: certification looks again. In a block, which may be long, the
-    /// primary holds what `late` takes, if it is there.
+    /// Nothing certifies what this says: certification looks again. In a block, which may be long,
+    /// the primary holds what `late` takes, if it is there.
     pub(super) async fn offer_of(&mut self, group: GroupId, share: &Key, late: &Late) -> Result<Option<Offer>> {
         let at = self.part(group)?;
         match self.parts[at].writes.get(share).map(|w| &w.change) {
@@ -111,8 +112,8 @@ impl Txn {
     pub(super) async fn bring_tokens(&self, sites: &[GroupId], share: &Key, late: &Late) -> Result<Brought> {
         let Some(first) = sites.first().copied() else { return Ok(Brought::No) };
         let own = |site: &GroupId| self.parts.iter().find(|p| p.group == *site);
-        // A row that the transaction has written itself gets no tokens from outside; and a round would
-        // change what the transaction has read of the number.
+        // A row that the transaction has written itself gets no tokens from outside; and a round
+        // would change what the transaction has read of the number.
         if sites.iter().filter_map(own).any(|part| part.own(share).is_some() || part.has_read(&escrow::range(share))) {
             return Ok(Brought::No);
         }
@@ -171,8 +172,8 @@ impl Txn {
         futures::stream::iter(rounds).buffer_unordered(ROUNDS_AT_ONCE).try_collect().await
     }
 
-    /// Moves tokens to the first site, which is forecast to want these. Whether any were moved. A row
-    /// that has a round, or rests, is left alone.
+    /// Moves tokens to the first site, which is forecast to want these. Whether any were moved. A
+    /// row that has a round, or rests, is left alone.
     pub(in crate::gateway) async fn bring_ahead(&self, sites: &[GroupId], share: &Key, wanted: Free) -> Result<bool> {
         let Some(turn) = self.gateway.rounds.try_enter(share).filter(|turn| !turn.rests_ahead()) else { return Ok(false) };
         let brought = self.lead_round(sites, share, (wanted, wanted), false).await;
@@ -181,8 +182,8 @@ impl Txn {
         brought.map(|_| has_brought)
     }
 
-    /// Asks all sites, divides what they offer, and moves it. `wanted`: by this statement, and by all
-    /// that wait here. `is_waiting`: a part of what is wanted is of no use.
+    /// Asks all sites, divides what they offer, and moves it. `wanted`: by this statement, and by
+    /// all that wait here. `is_waiting`: a part of what is wanted is of no use.
     async fn lead_round(&self, sites: &[GroupId], share: &Key, wanted: (Free, Free), is_waiting: bool) -> Result<Brought> {
         let is_of_majority =
             self.gateway.shared.escrow_column(share).is_some_and(|column| column.protocol() == Protocol::Majority);

@@ -18,7 +18,6 @@ use super::reads::Found;
 use crate::local::metrics::Counter;
 use crate::transport::wire::{GlobalView, ReadOp};
 use meridian_base::{Error, GlobalReads, GroupId, ReadEntry, Result, Timestamp};
-use meridian_region::PlantedBug;
 use meridian_sql::env::Locking;
 use std::time::Duration;
 
@@ -56,9 +55,9 @@ impl Txn {
             Some(reserved) => reserved.at,
             None => self.gateway.shared.present()?,
         };
-        let ahead = match self.gateway.shared.groups.common.bugs.has(PlantedBug::UncertaintySkipped) {
-            true => Duration::ZERO,
-            false => self.gateway.shared.clock.max_offset(),
+        let ahead = match self.gateway.shared.groups.common.rules.reads_uncertainty() {
+            false => Duration::ZERO,
+            true => self.gateway.shared.clock.max_offset(),
         };
         let taken = (now, now.plus(ahead).max(self.options.schema_committed_at));
         self.global.taken = Some(taken);
@@ -95,14 +94,14 @@ impl Txn {
 
     /// Waits until this node's clock has passed what was read of GLOBAL rows.
     pub(super) async fn await_global_reads(&self) {
-        if !self.gateway.shared.groups.common.bugs.has(PlantedBug::ReaderDoesNotWait) {
+        if self.gateway.shared.groups.common.rules.readers_wait() {
             self.await_clock(self.global.newest).await;
         }
     }
 
     /// Waits until this node's clock has passed the commit of GLOBAL rows.
     pub(super) async fn await_global_commit(&self, at: Timestamp) {
-        if !self.gateway.shared.groups.common.bugs.has(PlantedBug::WriterDoesNotWait) {
+        if self.gateway.shared.groups.common.rules.writers_wait() {
             self.await_clock(at).await;
         }
     }
@@ -136,7 +135,7 @@ impl Txn {
     /// they were, together with everything else as of `at` (counterexample 25).
     pub(super) async fn confirm_global(&self, at: Timestamp) -> Result<()> {
         let entries = self.global_entries();
-        if entries.is_empty() || self.gateway.shared.groups.common.bugs.has(PlantedBug::GlobalReadsNotRechecked) {
+        if entries.is_empty() || !self.gateway.shared.groups.common.rules.rechecks_global_reads() {
             return Ok(());
         }
         match self.gateway.shared.global_holds(&entries, at.plus(self.gateway.shared.clock.max_offset())).await? {

@@ -15,6 +15,7 @@ pub(crate) mod deadlock;
 mod each;
 mod escrow;
 mod global;
+mod lately;
 mod nearby;
 pub(crate) mod overlay;
 mod part;
@@ -42,7 +43,7 @@ use meridian_base::{
     Change, ColumnMask, Conflict, DescriptorId, Error, GroupId, Key, KeyRange, Mutation, NodeId, Result, SchemaUse, Timestamp,
     TxnId, Write, limits,
 };
-use meridian_region::{Owner, PlantedBug};
+use meridian_region::Owner;
 use meridian_sql::catalog::Descriptor;
 use meridian_sql::env::{Brought, Locking, RowVisitor, Savepoint, Scan, ScanRows, Transaction, TxnOptions, Visited};
 use part::Part;
@@ -104,10 +105,10 @@ impl Txn {
         // No two transactions of a gateway begin at the same time: wait queues tell them apart by
         // that.
         let physical = shared.runtime.physical_micros();
-        let began = match shared.groups.common.bugs.has(PlantedBug::SnapshotDoesNotMove) {
+        let began = match shared.groups.common.rules.snapshots_move() {
             // The clocks in other nodes' messages would hide the bug.
-            true => Timestamp::from_micros(physical),
-            false => shared.clock.tick(physical),
+            false => Timestamp::from_micros(physical),
+            true => shared.clock.tick(physical),
         };
         let since = gateway.ages.take(options.session).unwrap_or(began);
         let schema = SchemaUse { version: options.schema, ..SchemaUse::default() };
@@ -603,7 +604,7 @@ impl Transaction for Txn {
     }
 
     async fn confirm(&mut self) -> Result<()> {
-        if self.gateway.shared.groups.common.bugs.has(PlantedBug::ErrorNotConfirmed) {
+        if !self.gateway.shared.groups.common.rules.confirms_errors() {
             return Ok(());
         }
         self.confirm_reads().await

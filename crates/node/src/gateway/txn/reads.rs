@@ -365,7 +365,8 @@ impl Txn {
     }
 
     /// Enters the queue of an escrow share at its primary, beside other changes of it, and asks for
-    /// its free tokens, of which the primary may hold some (`reserve`). Nothing is read that is certified.
+    /// its free tokens, of which the primary may hold some (`reserve`). Nothing is read that is
+    /// certified.
     pub(super) async fn enter_share(&mut self, at: usize, key: &Key, reserve: Option<Late>) -> Result<Option<Offer>> {
         let locking = Locking::Shared(OnLocked::Wait);
         let watch = self.before_wait(at, locking);

@@ -14,25 +14,22 @@
 
 use super::Txn;
 use super::ballot::Counted;
+use crate::gateway::txn::lately::Lately;
 use crate::gateway::txn::protocol::CommitProtocol;
 use crate::local::metrics::Counter;
 use crate::transport::wire::Found;
 use bytes::Bytes;
 use meridian_base::{
-    ColumnMask, CommitRequest, Conflict, ConflictReason, Error, GroupId, Key, KeyRange, ReadEntry, Result, SessionId, Target,
-    Timestamp, limits,
+    ColumnMask, CommitRequest, Conflict, ConflictReason, Error, GroupId, Key, KeyRange, ReadEntry, Result, Target, Timestamp,
+    limits,
 };
 use meridian_commit::Verdict;
 use meridian_sql::env::{Scan, ScanRows, TxnOptions};
-use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::time::Duration;
-use tokio::time::Instant;
 
 /// Attempts that came before the first one that reserves.
 const RESERVING_FROM: u32 = 2;
-/// The next attempt comes at once, or not at all.
-const SCRIPT_LIFETIME: Duration = Duration::from_secs(5);
+/// Sessions that are remembered.
 const SCRIPTS_MAX: usize = 1_024;
 /// Rows in one page.
 const PAGE_ROWS_MAX: usize = 1_024;
@@ -46,7 +43,7 @@ pub(super) type Script = BTreeMap<GroupId, Footprint>;
 
 /// What the sessions of this gateway read in their last attempts.
 #[derive(Default)]
-pub(crate) struct Scripts(Mutex<BTreeMap<SessionId, (Script, Instant)>>);
+pub(crate) struct Scripts(Lately<Script, SCRIPTS_MAX>);
 
 /// What is reserved at one group, and its rows at the commit timestamp.
 type Rows = (Footprint, BTreeMap<Key, Bytes>);
@@ -112,22 +109,6 @@ fn join(ranges: &mut Vec<KeyRange>) {
     *ranges = joined;
 }
 
-impl Scripts {
-    fn put(&self, session: SessionId, script: Script) {
-        let now = Instant::now();
-        let mut scripts = self.0.lock();
-        if scripts.len() >= SCRIPTS_MAX {
-            scripts.retain(|_, (_, at)| now - *at < SCRIPT_LIFETIME);
-        }
-        scripts.insert(session, (script, now));
-    }
-
-    fn take(&self, session: SessionId) -> Option<Script> {
-        let (script, at) = self.0.lock().remove(&session)?;
-        (at.elapsed() < SCRIPT_LIFETIME).then_some(script)
-    }
-}
-
 impl Reserved {
     /// A key's value; `None` if it is not reserved.
     fn key(&self, group: GroupId, key: &Key, columns: ColumnMask) -> Option<Option<Bytes>> {
@@ -191,7 +172,7 @@ impl Txn {
         }
         // One group's primary reads at one snapshot, and needs no reservation.
         if script.len() > 1 {
-            self.gateway.scripts.put(self.options.session, script);
+            self.gateway.scripts.0.keep(self.options.session, script);
         }
     }
 
@@ -199,7 +180,7 @@ impl Txn {
     /// that.
     pub(super) async fn reserve(&mut self) -> Result<()> {
         self.may_reserve = false;
-        let Some(script) = self.gateway.scripts.take(self.options.session) else { return Ok(()) };
+        let Some(script) = self.gateway.scripts.0.take(self.options.session) else { return Ok(()) };
         let targets: usize = script.values().map(Footprint::len).sum();
         if targets > limits::RESERVED_TARGETS_MAX {
             return Err(too_large(format!("{targets} keys and ranges; the limit is {}.", limits::RESERVED_TARGETS_MAX)));
@@ -226,7 +207,7 @@ impl Txn {
             Err(e) => {
                 self.gateway.shared.groups.common.metrics.add(Counter::ReservingReadsRefused);
                 if e.is_retry() {
-                    self.gateway.scripts.put(self.options.session, script);
+                    self.gateway.scripts.0.keep(self.options.session, script);
                 }
                 Err(self.note_failure(e))
             }

@@ -7,52 +7,36 @@
 //! reads»). A block that is refused even at the primary goes back to the replica: with a round trip
 //! for every statement it takes so long that it would be refused again and again.
 
+use crate::gateway::txn::lately::Lately;
 use meridian_base::SessionId;
-use parking_lot::Mutex;
-use std::collections::BTreeMap;
-use std::time::Duration;
-use tokio::time::Instant;
 
-/// A client that comes later than this tries something else.
-const REMEMBERED: Duration = Duration::from_secs(5);
-/// Sessions end without saying so; the old ones go when there are so many.
+/// Sessions that are remembered.
 const SESSIONS_MAX: usize = 4_096;
 
 /// See the module's essay.
 #[derive(Default)]
-pub(crate) struct Refusals(Mutex<BTreeMap<SessionId, (u32, Instant)>>);
+pub(crate) struct Refusals(Lately<u32, SESSIONS_MAX>);
 
 impl Refusals {
     /// The session was refused, after so many attempts before that one. (That one may have waited
     /// for longer than anything is remembered here.)
     pub fn note(&self, session: SessionId, attempts: u32) {
-        let now = Instant::now();
-        let mut refusals = self.0.lock();
-        if refusals.len() >= SESSIONS_MAX {
-            refusals.retain(|_, (_, at)| now - *at < REMEMBERED);
-        }
-        refusals.insert(session, (attempts + 1, now));
+        self.0.keep(session, attempts + 1);
     }
     /// It committed, or was refused where it had read what is newest.
     pub fn forget(&self, session: SessionId) {
-        let mut refusals = self.0.lock();
-        if !refusals.is_empty() {
-            refusals.remove(&session);
-        }
+        self.0.take(session);
     }
     /// How often lately, without a commit since.
     pub fn count(&self, session: SessionId) -> u32 {
-        let refusals = self.0.lock();
-        match refusals.get(&session) {
-            Some((count, at)) if at.elapsed() < REMEMBERED => *count,
-            _ => 0,
-        }
+        self.0.get(session).unwrap_or(0)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gateway::txn::lately::REMEMBERED;
 
     #[tokio::test(start_paused = true)]
     async fn refusals_count_until_a_commit_or_for_a_while() {

@@ -1,11 +1,11 @@
-//! What a host does that does not lead: it pushes what it certifies into its ring, and serves for as
-//! long as L has echoed.
+//! What a host does that does not lead: it pushes what it certifies into its ring, and serves for
+//! as long as L has echoed.
 
 use crate::replica::pod::member::Member;
 use bytes::Bytes;
 use meridian_base::record::{Committed, Payload, Record};
 use meridian_base::{Clock, NodeId, Timestamp};
-use meridian_pod::{Damaged, Entry, HostLease, Logged, NoRoom, Phase, Place, PlantedBugs, RingWriter, Segment, SharedMemory};
+use meridian_pod::{Damaged, Entry, HostLease, Logged, NoRoom, Phase, Place, RingWriter, Rules, Segment, SharedMemory};
 use meridian_region::{Engine, GroupState, Queues};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -44,7 +44,7 @@ impl Line {
             }
         }
         let Some(host) = line else { return Ok(None) };
-        let lease = HostLease::new(host, random as u32, PlantedBugs::NONE);
+        let lease = HostLease::new(host, random as u32, Rules::ALL);
         Ok(Some(Line { segment: segment.clone(), host, lease, heartbeat: random >> 32, asked: Instant::now() }))
     }
 
@@ -91,7 +91,7 @@ pub(crate) struct Host {
 impl Host {
     /// Of a host that L has admitted.
     pub fn new(line: Line) -> Result<Host, Damaged> {
-        let mut ring = RingWriter::new(&line.segment, line.host, PlantedBugs::NONE);
+        let mut ring = RingWriter::new(&line.segment, line.host, Rules::ALL);
         ring.reclaim(&line.segment)?;
         let member = Member::new(line.segment.clone(), line.host);
         Ok(Host { member, line, ring, pushed: BTreeMap::new(), promised: Instant::now(), acknowledged: 0 })

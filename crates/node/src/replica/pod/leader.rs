@@ -72,7 +72,7 @@ impl Leader {
         }
         let joined = segment.host(LEADER).map_err(damaged)?;
         segment.change_phase(LEADER, joined, Phase::Live);
-        let rings = Rings::new(&segment, meridian_pod::PlantedBugs::NONE);
+        let rings = Rings::new(&segment, meridian_pod::Rules::ALL);
         let mut member = Member::new(segment, LEADER);
         member.take(|_, hold| hold == Hold::Free).map_err(damaged)?;
         let reserved = state.prepared().map(|prepared| (prepared.id, SlotSet::of_prepared(prepared))).collect();

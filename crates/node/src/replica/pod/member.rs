@@ -17,8 +17,8 @@
 //! other host asked, and for at most [`LOCKED_MAX`], or [`LOCKED_BRIEFLY_MAX`]. Locks are advice,
 //! so nothing depends on it but how many transactions fail.
 //!
-//! A step that needs several slots keeps the first ones, in the order of their numbers, until it has
-//! all: whoever waits waits for a slot above all that it keeps, so nobody waits in a circle.
+//! A step that needs several slots keeps the first ones, in the order of their numbers, until it
+//! has all: whoever waits waits for a slot above all that it keeps, so nobody waits in a circle.
 
 use crate::replica::pod::slots::{SlotSet, of_key};
 use meridian_base::Timestamp;
@@ -228,7 +228,7 @@ mod tests {
     use meridian_base::record::Payload;
     use meridian_base::{Clock, GroupId, Key, LogPosition, NodeId, SessionId};
     use meridian_pod::{Door, FileDoor, Layout, Purpose};
-    use meridian_region::{IfBusy, Mode, Owner, PlantedBugs};
+    use meridian_region::{IfBusy, Mode, Owner, Rules};
     use std::sync::Arc;
 
     const SLOT: Slot = Slot(5);
@@ -245,7 +245,7 @@ mod tests {
     impl Host {
         fn new(segment: &Segment<SharedMemory>, number: u8) -> Host {
             let (state, clock) = (GroupState::default(), clock_of(segment, Duration::ZERO));
-            let mut engine = Engine::start(NodeId(number.into()), GroupId(7), &state, PlantedBugs::NONE);
+            let mut engine = Engine::start(NodeId(number.into()), GroupId(7), &state, Rules::ALL);
             engine.lead_pod(&state, &clock);
             Host { member: Member::new(segment.clone(), number), state, engine, queues: Queues::default(), clock }
         }

@@ -8,7 +8,8 @@
 //! | `leader.rs` | what the log's leader (L) does: rings, leases, hosts that join and die |
 //! | `host.rs` | what another host does: its ring, its lease |
 //!
-//! `crate::replica::pods` has the task that runs both beside the replica, and what requests wait for.
+//! `crate::replica::pods` has the task that runs both beside the replica, and what requests wait
+//! for.
 //!
 //! Both kinds of host have a term (`crate::replica::term`), with an engine; they differ in where
 //! what is certified goes ([`Outlet`]). No request goes to another host: slots go to the host

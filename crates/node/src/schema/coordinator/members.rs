@@ -106,10 +106,10 @@ impl Coordinator {
     /// Makes a node of whoever has shown a token, and marks the token as used, in one step.
     pub(super) async fn redeem(&mut self, redemption: Redemption) -> Result<std::result::Result<NodeId, Refusal>> {
         let Redemption { token, key, mut record, versions } = redemption;
-        let bugs = self.shared.certificates.as_ref().map_or(Default::default(), |c| c.keys.bugs);
+        let rules = self.shared.certificates.as_ref().map_or(Default::default(), |c| c.keys.rules);
         let Some(mut stored) = stored_token(&self.replica, token)? else { return Ok(Err(Refusal::Unknown(token))) };
         let mut meta = self.meta.clone();
-        record.id = match stored.redeem(&key, NodeId(meta.next_node), now(&self.shared.runtime), bugs) {
+        record.id = match stored.redeem(&key, NodeId(meta.next_node), now(&self.shared.runtime), rules) {
             Ok(node) => node,
             Err(why) => return Ok(Err(why)),
         };

@@ -79,13 +79,13 @@ pub enum ReadOp {
         limit: Option<u64>,
         locking: WireLocking,
     },
-    /// Enters the queue of an escrow share, beside other changes of it, and asks for its free tokens.
-    /// For a site's primary only. From `ClusterVersion::ESCROW` on.
+    /// Enters the queue of an escrow share, beside other changes of it, and asks for its free
+    /// tokens. For a site's primary only. From `ClusterVersion::ESCROW` on.
     Share {
         key: Key,
     },
-    /// The same, and holds the tokens for the transaction that `late`, all that it adds to the share,
-    /// takes. What is answered is offered to the transaction alone.
+    /// The same, and holds the tokens for the transaction that `late`, all that it adds to the
+    /// share, takes. What is answered is offered to the transaction alone.
     Reserve {
         key: Key,
         late: Late,

@@ -7,7 +7,7 @@ use meridian_base::{NodeId, SessionId};
 use meridian_pki::authority::{Hosts, NODE_LIFE_SECS};
 use meridian_pki::directory::Pair;
 use meridian_pki::tls::{Clock, Context, SslMode, Tls, client_config};
-use meridian_pki::{Authority, Bundle, ClusterId, Moment, PlantedBugs, PrivateKey};
+use meridian_pki::{Authority, Bundle, ClusterId, Moment, PrivateKey, Rules};
 use meridian_server::pgwire::{LoginMode, PgServer, Security, ServerOptions};
 use meridian_sql::session::{SessionFactory, SessionOptions};
 use proptest::prelude::*;
@@ -47,7 +47,7 @@ impl World {
         let made = authority.sign_node(id, NodeId(1), &hosts, &public, now(), NODE_LIFE_SECS).expect("signs");
         let pair = Pair::new(vec![made], key).expect("a pair");
         let nobody = |_: NodeId| false;
-        let context = Context { cluster: id, clock: clock(), revoked: Arc::new(nobody), bugs: PlantedBugs::NONE };
+        let context = Context { cluster: id, clock: clock(), revoked: Arc::new(nobody), rules: Rules::ALL };
         let bundle = Bundle::new(vec![authority.certificate().clone()]).expect("an authority");
         let tls = Arc::new(Tls::new(context, bundle, &pair).expect("TLS"));
         World { authority, tls }

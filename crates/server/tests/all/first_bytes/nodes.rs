@@ -4,7 +4,7 @@ use super::{Mutator, corpus};
 use meridian_node::{Backend, Node, NodeConfig, Place, Security};
 use meridian_pki::join::{Joiner, Token};
 use meridian_pki::tls::name_of;
-use meridian_pki::{Moment, PlantedBugs, PrivateKey};
+use meridian_pki::{Moment, PrivateKey, Rules};
 use meridian_server::MachineRuntime;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,7 @@ async fn founder(dir: &std::path::Path) -> Node {
 }
 
 fn joiner(token: &Token) -> Joiner {
-    Joiner::new(token.clone(), PrivateKey::generate(), vec!["localhost".into()], Vec::new(), PlantedBugs::NONE)
+    Joiner::new(token.clone(), PrivateKey::generate(), vec!["localhost".into()], Vec::new(), Rules::ALL)
 }
 
 /// A joiner's handshake.

@@ -55,8 +55,8 @@ async fn append<T: Transaction>(of: &Estimates, rows: &mut [Row], rt: &mut Runti
     Ok(())
 }
 
-/// 55000 if a site's replicas are all in other regions, as `PLACEMENT RESTRICTED` wants it. The past
-/// may be read there.
+/// 55000 if a site's replicas are all in other regions, as `PLACEMENT RESTRICTED` wants it. The
+/// past may be read there.
 fn has_replicas<T: Transaction>(column: &EscrowColumn, rt: &Runtime<'_, T>) -> Result<()> {
     let here = &*rt.ctx.eval.gateway_region;
     let sites = column.sites.iter().filter_map(|site| rt.ctx.catalog.group_by_id(*site));
@@ -88,8 +88,8 @@ async fn estimates<T: Transaction>(
         }
     }
     let number = |(key, parts): (Key, Vec<Share>)| {
-        // A row that the transaction has inserted, or whose number it has set, has its shares alone:
-        // others are of a row that was there before.
+        // A row that the transaction has inserted, or whose number it has set, has its shares
+        // alone: others are of a row that was there before.
         let is_own = parts.iter().any(|share| share.incarnation == own);
         let counted = parts.iter().filter(|share| !is_own || share.incarnation == own);
         let added: i128 = column.sites.iter().map(|site| rt.txn.added(*site, &key).contribution).sum();

@@ -1,11 +1,12 @@
 //! Operators and functions: what exists, and which of them a call means (PostgreSQL manual, chapter
 //! 10).
 //!
-//! The planner asks [`registry::Registry::resolve_operator`] and [`registry::Registry::resolve_function`] with the argument types
-//! (`Type::Unknown` for quoted literals and parameters without a type), casts the arguments to
-//! [`Function::args`] with an implicit cast, and calls [`Function::call`]. `AND`, `OR`, `NOT`, `IS
-//! …`, `CASE`, `COALESCE`, `NULLIF`, `GREATEST`, `LEAST`, `= ANY`, `BETWEEN`, `IN` and `ROW` are
-//! syntax and the planner's own.
+//! The planner asks [`registry::Registry::resolve_operator`] and
+//! [`registry::Registry::resolve_function`] with the argument types (`Type::Unknown` for quoted
+//! literals and parameters without a type), casts the arguments to [`Function::args`] with an
+//! implicit cast, and calls [`Function::call`]. `AND`, `OR`, `NOT`, `IS …`, `CASE`, `COALESCE`,
+//! `NULLIF`, `GREATEST`, `LEAST`, `= ANY`, `BETWEEN`, `IN` and `ROW` are syntax and the planner's
+//! own.
 
 mod aggregate;
 pub mod args;

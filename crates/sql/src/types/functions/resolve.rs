@@ -238,8 +238,8 @@ fn cast_call(name: &str, args: &[Type]) -> Option<Function> {
 }
 
 impl Registry {
-    /// Resolves a binary (`[left, right]`) or prefix (`[right]`) operator. 42883 if none fits, 42725 if
-    /// several do.
+    /// Resolves a binary (`[left, right]`) or prefix (`[right]`) operator. 42883 if none fits,
+    /// 42725 if several do.
     pub fn resolve_operator(&self, op: &str, args: &[Type]) -> Result<Function> {
         let call = || match args {
             [one] => format!("{op} {}", one.base_name()),
@@ -254,7 +254,8 @@ impl Registry {
             _ => None,
         };
         if let Some(both) = assumed.filter(|b| b[0] != Type::Unknown) {
-            // An array takes the other side for an array too: `ARRAY[1] || '{2}'`, `ARRAY[1] || NULL`.
+            // An array takes the other side for an array too: `ARRAY[1] || '{2}'`,
+            // `ARRAY[1] || NULL`.
             let fits = |p: &Param, a: &Type| {
                 is_exact(p, a) || matches!((p, a), (Param::AnyArray | Param::AnyCompatibleArray, Type::Array(_)))
             };

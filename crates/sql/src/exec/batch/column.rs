@@ -70,7 +70,7 @@ impl<'p> Column<'p> {
                     .iter()
                     .map(|v| match v {
                         Datum::Null => Some($empty),
-                        Datum::$of(v) => Some(v.clone()),
+                        Datum::$of(v) => Some(Clone::clone(v)),
                         _ => None,
                     })
                     .collect::<Option<Vec<_>>>()

@@ -48,8 +48,8 @@ impl<'p> Batch<'p> {
             return self.values(ordinal);
         }
         match ty {
-            Type::Int2 | Type::Int4 | Type::Int8 => self.typed(ordinal, |stored| Some(int(stored).ok()?), Values::Int),
-            Type::Timestamp | Type::Timestamptz => self.typed(ordinal, |stored| Some(int(stored).ok()?), Values::Timestamp),
+            Type::Int2 | Type::Int4 | Type::Int8 => self.typed(ordinal, |stored| int(stored).ok(), Values::Int),
+            Type::Timestamp | Type::Timestamptz => self.typed(ordinal, |stored| int(stored).ok(), Values::Timestamp),
             Type::Date => self.typed(ordinal, |stored| Some(i32::from_be_bytes(stored.try_into().ok()?)), Values::Date),
             Type::Float8 => self.typed(ordinal, |stored| Some(f64::from_be_bytes(stored.try_into().ok()?)), Values::Float),
             Type::Bool => self.typed(ordinal, |stored| Some(<[u8; 1]>::try_from(stored).ok()? != [0]), Values::Bool),

@@ -1,7 +1,7 @@
 //! The groups of an aggregation: a hash table of their keys.
 //!
-//! Open addressing with linear probing and a fixed seed. The table is in parts, by the upper bits of
-//! the hash, so that no growth of one takes long.
+//! Open addressing with linear probing and a fixed seed. The table is in parts, by the upper bits
+//! of the hash, so that no growth of one takes long.
 
 use super::column::{Column, Held, Values};
 use crate::plan::eval::Row;

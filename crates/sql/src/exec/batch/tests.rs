@@ -183,9 +183,9 @@ fn check(scan: &Scan, expr: &Expr, rows: &[Row], some: u64, counts: &Cell<(u32, 
     let given = Given { args: &[], params: &[], ctx: &ctx, memo: &memo };
     let kernel = Kernel::of(expr, &[], &[]);
     let mut batch = Batch::new(scan, &page, 0..rows.len()).unwrap();
-    batch.selected.retain(|row| some.is_multiple_of(3) || some >> (row % 32) & 1 == 1);
+    batch.selected.retain(|row| some.is_multiple_of(3) || (some >> (row % 32)) & 1 == 1);
     let asked: Vec<u32> =
-        batch.selected.iter().copied().filter(|row| some.is_multiple_of(5) || some >> (32 + row % 32) & 1 == 1).collect();
+        batch.selected.iter().copied().filter(|row| some.is_multiple_of(5) || (some >> (32 + row % 32)) & 1 == 1).collect();
     let expected: Vec<_> = asked
         .iter()
         .map(|at| {

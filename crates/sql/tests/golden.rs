@@ -27,7 +27,7 @@
 use futures::FutureExt;
 use meridian_base::SessionId;
 use meridian_sql::session::{ClientSession, Session, SessionOptions};
-use meridian_sql::testing::MemEnvironment;
+use meridian_sql::testing::{MemEnvironment, with_batches_of};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -179,12 +179,26 @@ fn runtime() -> tokio::runtime::Runtime {
 
 #[test]
 fn every_script_answers_as_written() {
-    let rewrite = std::env::var_os("MERIDIAN_REWRITE").is_some();
+    check_scripts(1_024, std::env::var_os("MERIDIAN_REWRITE").is_some());
+}
+
+#[test]
+fn every_script_answers_so_in_batches_of_one() {
+    check_scripts(1, false);
+}
+
+#[test]
+fn every_script_answers_so_in_batches_of_three() {
+    check_scripts(3, false);
+}
+
+/// `rows`: of a batch.
+fn check_scripts(rows: usize, rewrite: bool) {
     let mut differences = String::new();
     for path in scripts() {
         let mut steps = read(&path);
         let shows_notices = shows_notices(&steps);
-        runtime().block_on(async {
+        runtime().block_on(with_batches_of(rows, async {
             let mut sessions = Sessions::new();
             for s in &mut steps {
                 let run = std::panic::AssertUnwindSafe(run_here(sessions.of(&s.text), &s.text, shows_notices)).catch_unwind();
@@ -195,7 +209,7 @@ fn every_script_answers_as_written() {
                     s.answer = answer;
                 }
             }
-        });
+        }));
         if rewrite {
             write(&path, &steps);
         }

@@ -1,7 +1,7 @@
 //! Grouping.
 
 use super::op::{Frame, Op, Row, all_true, at_once, compare_keys, eval_all, eval_scalar, sort_by};
-use super::{BATCH, Runtime};
+use super::{BATCH, Runtime, batch};
 use crate::env::Transaction;
 use crate::plan::eval::bulk::Bulk;
 use crate::plan::physical::{AggPlan, Node, Scalar};
@@ -32,6 +32,9 @@ pub(crate) async fn rows<T: Transaction>(
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
 ) -> Result<Vec<Row>> {
+    if let Some(rows) = batch::rows(input, keys, aggs, frame, rt).await? {
+        return Ok(rows);
+    }
     let mut groups: Bulk<BTreeMap<Row, Vec<Cell>>> = Bulk::default();
     if keys.is_empty() {
         groups.insert(Vec::new(), start(aggs));

@@ -248,8 +248,9 @@ impl Tree<'_> {
                 self.node(left, depth + 1);
                 self.node(right, depth + 1);
             }
-            Node::Aggregate { input, keys, .. } => {
-                self.line(depth, head(if keys.is_empty() { "Aggregate" } else { "Group" }));
+            Node::Aggregate { input, keys, aggs } => {
+                let how = if super::batch::scan_below(input, keys, aggs).is_some() { " in batches" } else { "" };
+                self.line(depth, head(&format!("{}{how}", if keys.is_empty() { "Aggregate" } else { "Group" })));
                 if !keys.is_empty() {
                     self.note(depth, format!("Group Key: {}", self.exprs(keys, &names(input))));
                 }

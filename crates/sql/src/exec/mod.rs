@@ -7,6 +7,7 @@
 
 mod aggregate;
 mod api;
+pub(crate) mod batch;
 mod cascade;
 mod dml;
 pub(crate) mod entries;

@@ -26,7 +26,7 @@ pub(crate) struct ScanState {
     page: usize,
 }
 
-enum Work {
+pub(super) enum Work {
     /// Keys that have one row at most, in the order of the rows.
     Points { groups: Groups, keys: VecDeque<Key> },
     /// One for each group; the first `near` of them are read before the others.
@@ -43,7 +43,7 @@ pub(super) struct Cursor {
 }
 
 /// An entry of an index and where it was.
-type Found = (GroupId, Key, Bytes);
+pub(super) type Found = (GroupId, Key, Bytes);
 
 /// How often a page is read again because others changed its rows while they were being locked.
 pub(super) const RELOCKS_MAX: u32 = 100;
@@ -235,7 +235,7 @@ async fn matching<T: Transaction>(
 
 /// A page of the near groups while they have any, then of all the others at once. `None` at the
 /// end.
-async fn page<T: Transaction>(
+pub(super) async fn page<T: Transaction>(
     s: &Scan,
     cursors: &mut [Cursor],
     near: usize,
@@ -417,7 +417,7 @@ fn covered_row(s: &Scan, group: GroupId, key: &Key, value: &Bytes) -> Result<Row
     s.columns.iter().map(column).collect()
 }
 
-async fn work<T: Transaction>(s: &Scan, frame: &Frame, rt: &mut Runtime<'_, T>, want: usize) -> Result<Work> {
+pub(super) async fn work<T: Transaction>(s: &Scan, frame: &Frame, rt: &mut Runtime<'_, T>, want: usize) -> Result<Work> {
     let mut groups = groups::of_scan(s, frame, rt).await?;
     let index = &s.table.indexes[s.index];
     let mut start = Vec::with_capacity(24);

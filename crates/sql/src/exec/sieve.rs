@@ -75,7 +75,7 @@ fn sieve<'a, T: Transaction>(
     frame: &'a Frame,
     rt: &'a mut Runtime<'_, T>,
 ) -> (&'a mut T, Sieve<'a>) {
-    let turn = Turn { system: rt.ctx.system, interrupt: rt.ctx.interrupt, began: 0, steps: 0 };
+    let turn = Turn::new(rt.ctx.system, rt.ctx.interrupt);
     let (txn, at_hand) = rt.at_hand(frame);
     let scratch = vec![Datum::Null; s.columns.len()];
     (txn, Sieve { s, tested, at_hand, turn, scratch, found: Sifted::default() })
@@ -120,7 +120,7 @@ impl Sifted {
 }
 
 /// The time that a page may take before the other sessions of the thread have theirs.
-struct Turn<'a> {
+pub(super) struct Turn<'a> {
     system: &'a dyn SystemContext,
     interrupt: &'a Interrupt,
     /// With the first step.
@@ -128,8 +128,14 @@ struct Turn<'a> {
     steps: u32,
 }
 
-impl Turn<'_> {
-    fn is_over(&mut self) -> Result<bool> {
+impl<'a> Turn<'a> {
+    pub(super) fn new(system: &'a dyn SystemContext, interrupt: &'a Interrupt) -> Turn<'a> {
+        Turn { system, interrupt, began: 0, steps: 0 }
+    }
+    pub(super) fn restart(&mut self) {
+        self.steps = 0;
+    }
+    pub(super) fn is_over(&mut self) -> Result<bool> {
         self.steps += 1;
         if self.steps == 1 {
             self.began = self.system.now_micros();
@@ -214,6 +220,6 @@ impl RowVisitor for Sieve<'_> {
     }
     fn restart(&mut self) {
         self.found = Sifted::default();
-        self.turn.steps = 0;
+        self.turn.restart();
     }
 }

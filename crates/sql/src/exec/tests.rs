@@ -292,6 +292,7 @@ fn what_the_parser_lets_through_fits_the_stack() {
     }
 }
 
+mod batches;
 mod estimates;
 mod locks;
 

@@ -52,6 +52,14 @@ pub(crate) struct Store {
     entries: BTreeMap<(GroupId, Key), Vec<(u64, Locking)>>,
 }
 
+/// Runs `work` on this thread with aggregations in batches of so many rows; 0: without batches.
+pub async fn with_batches_of<V>(rows: usize, work: impl Future<Output = V>) -> V {
+    crate::exec::batch::use_batches_of(Some(rows));
+    let value = work.await;
+    crate::exec::batch::use_batches_of(None);
+    value
+}
+
 /// 2024-01-01.
 const START_MICROS: u64 = 1_704_067_200_000_000;
 

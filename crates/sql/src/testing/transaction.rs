@@ -2,7 +2,7 @@
 
 use super::{MemEnvironment, Store};
 use crate::catalog::Catalog;
-use crate::env::{Environment, Locking, OnLocked, Savepoint, Scan, ScanRows, Transaction, TxnOptions};
+use crate::env::{Environment, Locking, OnLocked, RowVisitor, Savepoint, Scan, ScanRows, Transaction, TxnOptions, Visited};
 use bytes::Bytes;
 use meridian_base::escrow::{Free, Late, Offer, Share};
 use meridian_base::{
@@ -209,21 +209,24 @@ impl Transaction for MemTransaction {
         let mut store = env.inner.store.lock();
         self.snapshot(&store);
         let KeyRange { start, end } = scan.range.clone();
-        let mut found: BTreeMap<Key, Bytes> =
-            store.rows.range((group, start.clone())..(group, end.clone())).map(|((_, k), v)| (k.clone(), v.clone())).collect();
-        for (k, v) in self.overlay(group) {
-            if scan.range.contains(k.as_bytes()) {
-                match v {
-                    Some(v) => found.insert(k.clone(), v.clone()),
-                    None => found.remove(k),
-                };
-            }
-        }
-        let mut rows: Vec<(Key, Bytes)> = found.into_iter().collect();
-        if scan.reverse {
-            rows.reverse();
-        }
         let limit = scan.limit.unwrap_or(usize::MAX).max(1);
+        let stored = store.rows.range((group, start.clone())..(group, end.clone())).map(|((_, k), v)| (k.clone(), v.clone()));
+        let overlay = self.overlay(group);
+        let rows: Vec<(Key, Bytes)> = match (overlay.is_empty(), scan.reverse) {
+            // One more tells whether there are more.
+            (true, false) => stored.take(limit.saturating_add(1)).collect(),
+            (true, true) => stored.rev().take(limit.saturating_add(1)).collect(),
+            (false, _) => {
+                let mut found: BTreeMap<Key, Bytes> = stored.collect();
+                for (k, v) in overlay.into_iter().filter(|(k, _)| scan.range.contains(k.as_bytes())) {
+                    match v {
+                        Some(v) => found.insert(k.clone(), v.clone()),
+                        None => found.remove(k),
+                    };
+                }
+                if scan.reverse { found.into_iter().rev().collect() } else { found.into_iter().collect() }
+            }
+        };
         let mut out = ScanRows { rows, rest: None };
         let mut read = scan.range.clone();
         if out.rows.len() > limit {
@@ -249,6 +252,31 @@ impl Transaction for MemTransaction {
         self.reads.extend(without(&read, &skipped).into_iter().map(|piece| (group, Target::Range(piece), columns)));
         self.certify(&store)?;
         Ok(out)
+    }
+    async fn visit(&mut self, group: GroupId, scan: Scan, visitor: &mut dyn RowVisitor) -> Result<Visited> {
+        if self.writes.iter().any(|(written, _)| *written == group) {
+            return Ok(Visited::Fetched(self.scan(group, scan).await?));
+        }
+        let limit = scan.limit.unwrap_or(usize::MAX).max(1);
+        let (mut seen, mut has_enough) = (0, false);
+        {
+            let store = self.env.inner.store.lock();
+            let rows = store.rows.range((group, scan.range.start.clone())..(group, scan.range.end.clone()));
+            let rows: Vec<(&Key, &Bytes)> = match scan.reverse {
+                true => rows.rev().map(|((_, key), value)| (key, value)).take(limit).collect(),
+                false => rows.map(|((_, key), value)| (key, value)).take(limit).collect(),
+            };
+            for (key, value) in rows {
+                seen += 1;
+                if visitor.row(key.as_bytes(), value).is_break() {
+                    has_enough = true;
+                    break;
+                }
+            }
+        }
+        // What was seen is recorded, and nothing behind it.
+        let limit = if has_enough { Some(seen) } else { scan.limit };
+        Ok(Visited::Seen(self.scan(group, Scan { limit, ..scan }).await?.rest))
     }
     fn write(&mut self, group: GroupId, write: Write) -> Result<()> {
         if write.columns != ColumnMask::ALL && !write.columns.intersects(ColumnMask::EXISTENCE) {

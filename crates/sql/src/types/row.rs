@@ -243,6 +243,13 @@ impl<B: Stored> RowView<B> {
     }
 }
 
+impl<'b> RowView<&'b [u8]> {
+    /// As [`RowView::stored`], for as long as the row's bytes are there.
+    pub(crate) fn stored_part(&self, ordinal: usize) -> Result<Option<&'b [u8]>> {
+        Ok(self.place(ordinal)?.map(|place| &self.bytes[place]))
+    }
+}
+
 fn write_with(out: &mut BytesMut, f: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
     let mut field = Vec::with_capacity(40);
     f(&mut field);
@@ -263,8 +270,20 @@ fn fixed<const N: usize>(stored: &[u8]) -> Result<[u8; N]> {
     stored.try_into().map_err(|_| damaged())
 }
 
+/// A decimal whose mantissa has 64 bits at most, and its scale; `None`: it is another one.
+pub(crate) fn short_numeric(stored: &[u8]) -> Option<(i64, u16)> {
+    let [NUMERIC_FINITE, a, b, mantissa @ ..] = stored else { return None };
+    if mantissa.len() > 8 {
+        return None;
+    }
+    let is_negative = mantissa.first().is_some_and(|byte| byte & 0x80 != 0);
+    let extended = if is_negative { -1i64 } else { 0 };
+    let value = mantissa.iter().fold(extended, |value, byte| (value << 8) | i64::from(*byte));
+    Some((value, u16::from_be_bytes([*a, *b])))
+}
+
 /// A signed integer of any stored width: a column that became wider still reads.
-fn int(stored: &[u8]) -> Result<i64> {
+pub(crate) fn int(stored: &[u8]) -> Result<i64> {
     Ok(match stored.len() {
         4 => i64::from(i32::from_be_bytes(stored.try_into().map_err(|_| damaged())?)),
         8 => i64::from_be_bytes(stored.try_into().map_err(|_| damaged())?),

@@ -96,7 +96,7 @@ Regions: us-east1
 explain select a, count(*) from i group by a;
 ----
 QUERY PLAN
-Group
+Group in batches
   Group Key: i.a
   ->  Seq Scan on i
 Regions: us-east1
@@ -258,7 +258,7 @@ Sort
   Sort Key: count() DESC
   ->  Filter
         Filter: (count() > 1)
-        ->  Group
+        ->  Group in batches
               Group Key: i.b
               ->  Seq Scan on i
 Regions: us-east1

@@ -180,7 +180,7 @@ Regions: us-east1
 EXPLAIN SELECT ol_d_id, sum(ol_amount) FROM order_line WHERE (ol_w_id, ol_d_id, ol_o_id) IN ((1, 1, 71), (1, 2, 71), (1, 3, 71)) GROUP BY ol_d_id;
 ----
 QUERY PLAN
-Group
+Group in batches
   Group Key: order_line.ol_d_id
   ->  Index Scan using order_line_pkey on order_line  (rows=15)
         Index Cond: ((ol_w_id, ol_d_id, ol_o_id) IN ((1, 1, 71), (1, 2, 71), (1, 3, 71)))
@@ -220,10 +220,10 @@ QUERY PLAN
 Aggregate
   ->  Hash Join  (rows=18)
         Hash Cond: (orders.o_w_id = order_line.ol_w_id) AND (orders.o_d_id = order_line.ol_d_id)
-        ->  Group
+        ->  Group in batches
               Group Key: orders.o_w_id, orders.o_d_id
               ->  Seq Scan on orders  (rows=2000)
-        ->  Group
+        ->  Group in batches
               Group Key: order_line.ol_w_id, order_line.ol_d_id
               ->  Seq Scan on order_line  (rows=10000)
 Regions: us-east1

@@ -55,11 +55,17 @@ impl Accumulator for Extreme {
 }
 
 /// Sums of integers are exact in 128 bits; the result type decides what overflow means.
-struct IntSum {
-    sum: i128,
-    count: i64,
+pub(crate) struct IntSum {
+    pub(crate) sum: i128,
+    pub(crate) count: i64,
     result: Type,
     average: bool,
+}
+
+impl IntSum {
+    pub(crate) fn of(a: &Aggregate) -> IntSum {
+        IntSum { sum: 0, count: 0, result: a.result.clone(), average: a.name == "avg" }
+    }
 }
 
 impl Accumulator for IntSum {
@@ -88,10 +94,16 @@ impl Accumulator for IntSum {
     }
 }
 
-struct NumericSum {
-    sum: Numeric,
-    count: i64,
+pub(crate) struct NumericSum {
+    pub(crate) sum: Numeric,
+    pub(crate) count: i64,
     average: bool,
+}
+
+impl NumericSum {
+    pub(crate) fn of(a: &Aggregate) -> NumericSum {
+        NumericSum { sum: Numeric::ZERO, count: 0, average: a.name == "avg" }
+    }
 }
 
 impl Accumulator for NumericSum {
@@ -397,10 +409,10 @@ impl Accumulator for JsonAgg {
 }
 
 fn int_sum(a: &Aggregate) -> Box<dyn Accumulator> {
-    Box::new(IntSum { sum: 0, count: 0, result: a.result.clone(), average: a.name == "avg" })
+    Box::new(IntSum::of(a))
 }
 fn numeric_sum(a: &Aggregate) -> Box<dyn Accumulator> {
-    Box::new(NumericSum { sum: Numeric::ZERO, count: 0, average: a.name == "avg" })
+    Box::new(NumericSum::of(a))
 }
 fn float_sum(a: &Aggregate) -> Box<dyn Accumulator> {
     let average = a.name == "avg";

@@ -25,6 +25,8 @@ mod template;
 pub mod text;
 mod to_number;
 
+pub(crate) use aggregate::{IntSum, NumericSum};
+
 use super::{Datum, EvalContext, Type};
 use meridian_base::Result;
 use std::hash::{Hash, Hasher};

@@ -126,7 +126,7 @@ impl Rings {
     /// These entries are durable: raises `acked` (P3; one step). Comes before the feed, and before
     /// any answer.
     pub fn durable<'a, M: Memory>(&self, segment: &Segment<M>, entries: impl IntoIterator<Item = &'a Entry>) {
-        let counts = |entry: &&Entry| !(!self.rules.acks_votes() && matches!(entry, Entry::Prepared(_)));
+        let counts = |entry: &&Entry| self.rules.acks_votes() || !matches!(entry, Entry::Prepared(_));
         let newest = entries.into_iter().filter(counts).filter_map(Entry::logged).map(|logged| logged.at).max();
         if let Some(newest) = newest {
             segment.raise_acked(newest);

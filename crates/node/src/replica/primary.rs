@@ -349,8 +349,8 @@ impl Replica {
             if !matches!(checked, SchemaCheck::Passed) && self.common.rules.rechecks_schema() {
                 return Err(checked);
             }
-            let gates = targets.iter().map(|target| (target, primary.gate(now, target, columns, s)));
-            Ok(gates.skip_while(|(_, gate)| matches!(gate, ReadGate::Ready)).next())
+            let mut gates = targets.iter().map(|target| (target, primary.gate(now, target, columns, s)));
+            Ok(gates.find(|(_, gate)| !matches!(gate, ReadGate::Ready)))
         })?;
         match looked {
             Err(checked) => self.schema_checked(core, checked, None),

@@ -59,10 +59,15 @@ async fn answer(gateway: &Arc<Gateway>, from: Caller, request: Request) -> Answe
     let asked = senders::asked(&from, &request);
     let answered = match senders::check(&gateway.shared, &from, &request) {
         Ok(()) => answer_known(gateway, from.node(), request).await,
-        Err(e) => Err((e, None)),
+        Err(e) => {
+            if let Caller::Node(node) = from {
+                gateway.shared.rpc.say_refused(&node.to_string(), &e);
+            }
+            Err((e, None))
+        }
     };
     if let Some(asked) = asked {
-        senders::log(&asked, answered.as_ref().err().map(|(e, _)| e));
+        senders::log(&gateway.shared, &asked, answered.as_ref().err().map(|(e, _)| e));
     }
     answered
 }
@@ -325,7 +330,7 @@ fn is_for_strangers(request: &Request) -> bool {
 /// A grant that the catalog cannot have made would outlast every other one: the group would keep it
 /// for ever.
 fn check_grant(shared: &Shared, replica: &Replica, grant: &SchemaGrant) -> Result<()> {
-    const SEQ_AHEAD_MAX: u64 = 1 << 36;
+    const SEQ_AHEAD_MAX: u64 = 1 << 20;
     let last = replica.core.lock().state.grant().seq;
     let now = Timestamp::from_micros(shared.runtime.physical_micros());
     let is_absurd = !shared.freshness.may_be_a_version(grant.version)

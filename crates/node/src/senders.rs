@@ -73,18 +73,21 @@ fn check_operator(shared: &Shared, role: Option<&str>, request: &Request) -> Res
 
 /// An operator's command, for the log.
 pub(crate) struct Asked {
-    role: String,
+    /// A role, or the member that passes the command on.
+    by: String,
     what: String,
 }
 
 /// What an operator is about to change; `None`: nothing.
 pub(crate) fn asked(from: &Caller, request: &Request) -> Option<Asked> {
-    let role = match from {
-        Caller::Role(role) => role.as_str(),
-        Caller::Local => LOCAL,
-        Caller::Node(_) | Caller::Stranger => return None,
+    let by = match (from, request) {
+        (Caller::Role(role), _) => role.clone(),
+        (Caller::Local, _) => LOCAL.to_string(),
+        (Caller::Node(node), Request::Stand { .. } | Request::EndInDoubt { .. }) => node.to_string(),
+        (Caller::Node(_) | Caller::Stranger, _) => return None,
     };
     let what = match request {
+        Request::EndInDoubt { group, id, at } => format!("end={id} group={group} commit={}", at.is_some()),
         Request::Init => "init".to_string(),
         Request::Stand { node, standing, .. } => format!("node={} standing={}", node.0, standing.as_str()),
         Request::AdvanceClock { by } => format!("advance_clock_secs={}", by.as_secs()),
@@ -93,17 +96,19 @@ pub(crate) fn asked(from: &Caller, request: &Request) -> Option<Asked> {
         Request::CreateToken { life_secs } => format!("token_life_secs={life_secs}"),
         _ => return None,
     };
-    Some(Asked { role: role.to_string(), what })
+    Some(Asked { by, what })
 }
 
-/// One event for each command of an operator, with how it ended.
-pub(crate) fn log(Asked { role, what }: &Asked, failure: Option<&Error>) {
-    match failure {
-        None => tracing::info!(event = "operator", role, what, "an operator's command is done"),
-        Some(e) => {
-            let (sqlstate, reason) = (e.sqlstate(), e.message());
-            tracing::warn!(event = "operator", role, what, sqlstate, reason, "an operator's command has failed");
-        }
+/// One event for each command of an operator, with how it ended. Of those that fail, somebody has
+/// one in a while ([`crate::transport::refusals`]).
+pub(crate) fn log(shared: &Shared, Asked { by, what }: &Asked, failure: Option<&Error>) {
+    let Some(e) = failure else {
+        tracing::info!(event = "operator", role = by, what, "an operator's command is done");
+        return;
+    };
+    if let Some(more_before) = shared.rpc.refusals().note(by) {
+        let (sqlstate, reason) = (e.sqlstate(), e.message());
+        tracing::warn!(event = "operator", role = by, what, sqlstate, reason, more_before, "an operator's command has failed");
     }
 }
 
@@ -158,8 +163,8 @@ fn check_node(shared: &Shared, from: NodeId, request: &Request) -> Result<()> {
         | Request::Ballot { message: BallotMessage::OutcomeAck { from: group, .. }, .. }
         | Request::Reserved { from: group, .. } => speaks_for_group(*group),
         Request::Rounds { messages, .. } => speaks_for_group(messages.from),
-        Request::Grant { .. } if !votes_in_catalog(shared, from) => {
-            Err(refused(format!("{from} is no voter of the catalog and grants nothing")))
+        Request::Grant { .. } if !may_lead_catalog(shared, from) => {
+            Err(refused(format!("{from} does not lead the catalog and grants nothing")))
         }
         // Who sends the others is compared with what they say where they are answered: a candidate
         // or a leader (`membership::departure`), a promise's primary (`replica::closed`), the owner
@@ -178,10 +183,11 @@ fn may_lead(shared: &Shared, node: NodeId, group: GroupId) -> bool {
     is_member || shared.peers.all.read().get(&node).is_none_or(|peer| peer.holds.contains(&group))
 }
 
-/// Whether a node may be the catalog's primary.
-fn votes_in_catalog(shared: &Shared, node: NodeId) -> bool {
+/// Whether a node may be the catalog's primary: it votes, and this node knows no other leader. One
+/// that has just been elected sends its grants again until this node has heard of it.
+fn may_lead_catalog(shared: &Shared, node: NodeId) -> bool {
     shared.groups.replica(GroupId::CATALOG).is_none_or(|replica| {
-        let members = replica.raft().members();
-        members.voters.contains(&node) || !members.are_settled()
+        let (members, leader) = (replica.raft().members(), replica.raft().role().leader);
+        (members.voters.contains(&node) || !members.are_settled()) && leader.is_none_or(|leader| leader == node)
     })
 }

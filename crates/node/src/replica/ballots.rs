@@ -123,7 +123,7 @@ impl Replica {
                 ));
             }
             let word = if at.is_some() { "commit" } else { "abort" };
-            tracing::warn!("{}: an operator ends {id}, which is in doubt: {word}", self.id);
+            tracing::warn!("{}: {id}, which is in doubt, is ended on request: {word}", self.id);
             let mut actions = Vec::new();
             term.participant.end_in_doubt(state, id, at, &mut actions);
             self.act(&mut core, actions);

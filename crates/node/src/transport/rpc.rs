@@ -203,6 +203,10 @@ fn unreachable(addr: &str, why: impl std::fmt::Display) -> Error {
 }
 
 impl Rpc {
+    /// Those whom this port, or this node, has refused.
+    pub(crate) fn refusals(&self) -> &Refusals {
+        &self.refused
+    }
     pub fn new(
         runtime: Arc<dyn Runtime>,
         clock: Arc<Clock>,

@@ -114,7 +114,7 @@ impl Rpc {
         place
     }
 
-    fn say_refused(&self, from: &str, why: &impl std::fmt::Display) {
+    pub(crate) fn say_refused(&self, from: &str, why: &impl std::fmt::Display) {
         if let Some(more_before) = self.refused.note(from) {
             tracing::warn!(event = "peer_refused", more_before, "refused a node at {from}: {why}");
         }

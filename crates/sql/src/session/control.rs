@@ -74,7 +74,7 @@ impl<E: Environment> Session<E> {
                 self.refuse_in_block(tag)?;
                 self.commit_block().await?;
                 jobs::control(&self.env, DescriptorId(*id), *what, &self.shared).await?;
-                self.log_event(statement, tag);
+                self.log_event(statement, &self.names.user, tag);
                 out.command_complete(tag);
             }
             Kind::ResolveTransaction { id, commit, is_unsafe } => {
@@ -85,7 +85,7 @@ impl<E: Environment> Session<E> {
                 for line in self.env.resolve_transaction(id, *commit, *is_unsafe).await? {
                     self.notice(out, "NOTICE", "00000", line);
                 }
-                self.log_event(statement, TAG);
+                self.log_event(statement, &self.names.user, TAG);
                 out.command_complete(TAG);
             }
             Kind::Vacuum { of, analyzes } => {

@@ -22,6 +22,7 @@ use super::run::interruptible;
 use super::{Output, Session};
 use crate::catalog::hba::Rules;
 use crate::catalog::job::Job;
+use crate::catalog::lookup::Names;
 use crate::catalog::{Catalog, CatalogChange, Descriptor};
 use crate::ddl::{self, Ddl, DdlContext};
 use crate::env::{Environment, Transaction};
@@ -29,6 +30,7 @@ use crate::jobs::{self, Committed, JobContext, Step};
 use crate::parse::{Kind, Password, RoleStatement, Statement, without_passwords};
 use crate::plan::Prepared;
 use crate::shared::retry::Attempts;
+use crate::types::EvalContext;
 use meridian_base::{DescriptorId, Error, ErrorKind, Result};
 use meridian_pki::scram::Verifier;
 use std::collections::BTreeSet;
@@ -47,7 +49,7 @@ pub(super) struct DdlBlock {
     /// Tables created or truncated here.
     private: BTreeSet<DescriptorId>,
     /// To derive all of it again if another change comes first.
-    statements: Vec<Arc<Statement>>,
+    statements: Vec<Said>,
     /// Private tables with rows.
     filled: BTreeSet<DescriptorId>,
     /// Nobody else can draw the ids that `change` uses.
@@ -58,6 +60,16 @@ pub(super) struct DdlBlock {
     hold: Option<Arc<jobs::Hold>>,
     /// Statements that wrote rows of tables which this block has created or changed.
     writes: u32,
+}
+
+/// A statement of a block, with what its meaning depends on beside the catalog: `SET ROLE` and `SET
+/// search_path` after it change nothing about it.
+#[derive(Clone)]
+struct Said {
+    statement: Arc<Statement>,
+    names: Names,
+    eval: EvalContext,
+    tag: &'static str,
 }
 
 impl DdlBlock {
@@ -83,7 +95,7 @@ impl DdlBlock {
     fn is_empty(&self) -> bool {
         self.change.is_empty() && self.jobs.is_empty()
     }
-    fn add(&mut self, statement: Arc<Statement>, derived: Ddl) {
+    fn add(&mut self, said: Said, derived: Ddl) {
         let next_id = self.catalog.next_id;
         self.catalog = Arc::new(self.catalog.with(&derived.change));
         self.ids_reserved &= self.catalog.next_id == next_id;
@@ -100,7 +112,12 @@ impl DdlBlock {
         self.jobs.extend(derived.jobs);
         self.filled.retain(|id| !derived.private.contains(id));
         self.private.extend(derived.private);
-        self.statements.push(statement);
+        self.statements.push(said);
+    }
+    /// Their texts.
+    fn text(&self) -> String {
+        let texts: Vec<&str> = self.statements.iter().map(|s| s.statement.text.as_str()).collect();
+        texts.join("; ")
     }
     /// Whether a statement touches no table that others can see.
     fn is_private(&self, prepared: &Prepared) -> bool {
@@ -176,7 +193,10 @@ impl<E: Environment> Session<E> {
         let sealed = self.sealed(statement).await?;
         let statement = sealed.as_ref().unwrap_or(statement);
         let tag = self.change_schema(statement, out).await?;
-        self.log_event(statement, tag);
+        // What a block does is done when it commits.
+        if !self.block.as_ref().is_some_and(|b| b.explicit) {
+            self.log_event(statement, &self.names.user, tag);
+        }
         if let Kind::AlterSystem { name, value: Some(text) } = &statement.kind
             && name == "hba_rules"
         {
@@ -188,9 +208,9 @@ impl<E: Environment> Session<E> {
         Ok(tag)
     }
     /// Who has done what an operator asks about later.
-    pub(super) fn log_event(&self, statement: &Statement, tag: &str) {
+    pub(super) fn log_event(&self, statement: &Statement, acting: &str, tag: &str) {
         let Some(event) = statement.event() else { return };
-        let (user, acting) = (self.eval.session_user.as_ref(), self.names.user.as_str());
+        let user = self.eval.session_user.as_ref();
         let text = crate::shared::shown(&statement.text);
         tracing::info!(event, user, acting, statement = &*text, "{tag}");
     }
@@ -273,10 +293,13 @@ impl<E: Environment> Session<E> {
                     changes = rebase(changes, newest)?;
                 }
             }
-            let derived = self.derive(statement, &changes)?;
+            let (names, eval) = (self.names.clone(), self.eval.clone());
+            let mut said = Said { statement: statement.clone(), names, eval, tag: "" };
+            let derived = self.derive(&said, &changes)?;
             let (tag, notices) = (derived.tag, derived.notices.clone());
+            said.tag = tag;
             let mut after = changes.clone();
-            after.add(statement.clone(), derived);
+            after.add(said, derived);
             if after.writes == 0 || after.ids_reserved {
                 return Ok((after, tag, notices));
             }
@@ -287,18 +310,18 @@ impl<E: Environment> Session<E> {
             }
         }
     }
-    fn derive(&self, statement: &Statement, changes: &DdlBlock) -> Result<Ddl> {
+    fn derive(&self, said: &Said, changes: &DdlBlock) -> Result<Ddl> {
         let (nodes, locality) = (self.env.nodes(), self.env.locality());
         let empty = changes.private.difference(&changes.filled).copied().collect();
         let context = DdlContext {
-            names: &self.names,
+            names: &said.names,
             gateway_region: &locality.region,
             nodes: &nodes,
             private: &empty,
             jobs: &changes.jobs,
-            eval: &self.eval.with_catalog(changes.catalog.clone()),
+            eval: &said.eval.with_catalog(changes.catalog.clone()),
         };
-        let derived = ddl::derive(statement, &changes.catalog, &context)?;
+        let derived = ddl::derive(&said.statement, &changes.catalog, &context)?;
         let has_escrow = |d: &Descriptor| matches!(d, Descriptor::Table(t) if t.with_shares().next().is_some());
         if derived.change.put.iter().any(has_escrow) && !self.env.knows_escrow() {
             return Err(Error::unsupported("escrow columns are not known to every node yet")
@@ -310,9 +333,9 @@ impl<E: Environment> Session<E> {
     /// Derives the changes of a block again from the newest catalog.
     fn derive_again(&self, old: &DdlBlock) -> Result<DdlBlock> {
         let mut changes = DdlBlock::new(self.env.catalog());
-        for statement in &old.statements {
-            let derived = self.derive(statement, &changes)?;
-            changes.add(statement.clone(), derived);
+        for said in &old.statements {
+            let derived = self.derive(said, &changes)?;
+            changes.add(said.clone(), derived);
         }
         Ok(changes)
     }
@@ -373,8 +396,7 @@ impl<E: Environment> Session<E> {
             ..CatalogChange::default()
         };
         let ids = (changes.first_id, step.next_id);
-        let texts: Vec<&str> = changes.statements.iter().map(|s| s.text.as_str()).collect();
-        let context = self.job_context(&texts.join("; "));
+        let context = self.job_context(&changes.text());
         let hold = changes.hold.get_or_insert_with(|| {
             step.next_id += 1;
             jobs::Hold::new(DescriptorId(ids.1), &self.shared)
@@ -410,8 +432,7 @@ impl<E: Environment> Session<E> {
                 None => Ok(()),
             };
         }
-        let texts: Vec<&str> = changes.statements.iter().map(|s| s.text.as_str()).collect();
-        let context = self.job_context(&texts.join("; "));
+        let context = self.job_context(&changes.text());
         let mut attempts = Attempts::default();
         loop {
             let mut change = changes.change.clone();
@@ -423,7 +444,10 @@ impl<E: Environment> Session<E> {
                 is_one_of_many: txn.is_some() || changes.writes > 0 || changes.statements.len() > 1,
             };
             let stale = match jobs::commit(&self.env, step, txn.as_mut(), &context).await {
-                Ok(Committed::Done { .. }) => return Ok(()),
+                Ok(Committed::Done { .. }) => {
+                    changes.statements.iter().for_each(|said| self.log_event(&said.statement, &said.names.user, said.tag));
+                    return Ok(());
+                }
                 Ok(Committed::Stale(e)) if attempts.allow(&e) => e,
                 Ok(Committed::Stale(e)) | Err(e) => return Err(e),
             };

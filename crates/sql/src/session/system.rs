@@ -113,12 +113,12 @@ impl<E: Environment> System for SessionSystem<E> {
         if let Some(session) = found {
             super::privileges::may_stop(&self.env.catalog(), &self.authority(), session.role, ends)?;
         }
-        let is_stopped = self.shared.stop(pid, ends);
-        if is_stopped {
+        let stopped = self.shared.stop(pid, ends);
+        if stopped == Some(true) {
             let (user, acting) = self.users();
-            tracing::info!(event = "session_stopped", user, acting, pid, ends, "a session was told to stop");
+            tracing::info!(event = "session_stopped", user, acting, pid, "a session was told to end");
         }
-        Ok(is_stopped)
+        Ok(stopped.is_some())
     }
     fn reload(&self) -> Result<bool> {
         if !self.authority().has(CONTROL_NODES) {

@@ -124,3 +124,42 @@ async fn rows_written_ahead_are_reached_until_their_block_ends() {
     assert_eq!(refused.sqlstate(), "40001", "{refused}");
     assert_eq!(env.key_count(), 0);
 }
+
+/// A block that is derived again, because another change came first, does each statement as the
+/// role, and along the path, that it was said with.
+#[tokio::test]
+async fn a_block_that_is_derived_again_keeps_its_roles_and_paths() {
+    let mut two = Two::new();
+    let setup = [
+        "create role bob; create schema own; create schema one; create schema two; create schema sec",
+        "grant create, usage on schema own to bob; grant usage on schema sec to bob",
+        "create table sec.t (secret text); insert into sec.t values ('x')",
+    ];
+    run(&mut two.a, &setup).await;
+    let block = [
+        "begin",
+        "set local role bob",
+        "create table own.y (a int)",
+        "create view own.v as select * from sec.t",
+        "grant select on own.v to bob",
+        "reset role",
+        "set local search_path = one",
+        "create table where_to (a int)",
+        "set local search_path = two",
+    ];
+    run(&mut two.b, &block).await;
+    run(&mut two.a, &["create table unrelated (a int)"]).await;
+    run(&mut two.b, &["commit"]).await;
+    let owners = "select string_agg(pg_get_userbyid(relowner), ',') from pg_class where relname in ('y', 'v')";
+    assert_eq!(one(&mut two.a, owners).await, "bob,bob");
+    assert_eq!(one(&mut two.a, "select 'one.where_to'::regclass::text").await, "one.where_to");
+    run(&mut two.a, &["set role bob"]).await;
+    assert_eq!(two.a.query_text("select * from own.v").await.expect_err("bob may not read it").sqlstate(), "42501");
+    run(&mut two.a, &["reset role"]).await;
+    // What the block may do is not asked of the role that it has become.
+    let block = ["begin", "create schema third", "set local role bob", "savepoint s", "select 1", "rollback to s"];
+    run(&mut two.b, &block).await;
+    run(&mut two.a, &["create table unrelated2 (a int)"]).await;
+    run(&mut two.b, &["rollback to s", "commit"]).await;
+    assert_eq!(one(&mut two.a, "select count(*) from pg_namespace where nspname = 'third'").await, "1");
+}

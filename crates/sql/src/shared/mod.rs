@@ -127,15 +127,16 @@ impl Shared {
         self.sequences.forget(sequence);
     }
     /// Cancels what a session runs, or ends the session, by the number that clients know it by.
-    /// Whether there is such a session.
-    pub(crate) fn stop(&self, number: i32, ends: bool) -> bool {
+    /// `None`: there is no such session; `Some(true)`: it is told to end, for the first time.
+    pub(crate) fn stop(&self, number: i32, ends: bool) -> Option<bool> {
         let sessions = self.sessions.lock();
-        let Some((_, entry)) = sessions.iter().find(|(id, _)| pid(**id) == number) else { return false };
+        let (_, entry) = sessions.iter().find(|(id, _)| pid(**id) == number)?;
+        let was_ending = entry.cancel.is_terminated();
         match ends {
             true => entry.cancel.terminate(),
             false => entry.cancel.cancel(),
         }
-        true
+        Some(ends && !was_ending)
     }
     pub(crate) fn register(&self, session: SessionId, activity: Arc<Activity>, cancel: CancelHandle) {
         self.sessions.lock().insert(session, Entry { activity, cancel });

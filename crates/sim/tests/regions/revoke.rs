@@ -212,4 +212,12 @@ fn the_past_of_a_view_shows_no_more_than_its_present() {
     }
     c.pass(Duration::from_secs(5));
     assert_eq!(c.sql(US, "d", &past("ada", "narrowed")), [["1"]]);
+    // The same text over another table.
+    c.sql(US, "d", "SET ROLE eve; CREATE TABLE s (k INT8 PRIMARY KEY); INSERT INTO s VALUES (7), (8), (9)");
+    c.sql(US, "d", "SET ROLE eve; CREATE VIEW again AS SELECT k FROM s");
+    c.pass(Duration::from_secs(5));
+    c.sql(US, "d", "SET ROLE eve; CREATE OR REPLACE VIEW again AS SELECT 1::INT8 AS k");
+    c.sql(US, "d", "SET ROLE eve; DROP TABLE s; CREATE TABLE s (k INT8 PRIMARY KEY)");
+    c.sql(US, "d", "SET ROLE eve; CREATE OR REPLACE VIEW again AS SELECT k FROM s; GRANT SELECT ON again TO ada");
+    assert_eq!(refused(c.try_sql(US, "d", &past("ada", "again"))).0, "42501");
 }

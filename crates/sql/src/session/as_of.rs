@@ -134,6 +134,11 @@ impl<E: Environment> Session<E> {
         }
         let at = timestamp(now as i64 - FOLLOWER_LAG_MICROS, now as i64)?;
         let catalog = interruptible(&self.cancel, self.env.catalog_at(at)).await?;
+        if catalog.seen != self.env.catalog().seen {
+            // The schema, or who may read what, was changed meanwhile: nobody has asked for what
+            // was there before.
+            return Ok(());
+        }
         self.block(now).past = Some(Past { as_of: AsOf::Exact(at), catalog, clause: None });
         Ok(())
     }

@@ -5,8 +5,8 @@
 //! the newest one that the node knows: what was revoked since an open block began counts at once,
 //! in prepared statements, open portals and cursors, and in reads of the past. A read of the past
 //! asks for what is needed now: of a view that has another definition by now, to own it. The roles
-//! that the answer rests on are noted in the transaction ([`crate::env::Transaction::uses`]), as its
-//! tables are, so that one that ran with a membership that is gone fails certification.
+//! that the answer rests on are noted in the transaction ([`crate::env::Transaction::uses`]), as
+//! its tables are, so that one that ran with a membership that is gone fails certification.
 //!
 //! A plan remembers for which role and version of the catalog its needs were met, so that a
 //! statement that runs again asks nothing.
@@ -215,11 +215,12 @@ fn owner_of(need: &Need, catalog: &Catalog) -> Option<DescriptorId> {
 
 /// Whether a view has another definition in the past that is read.
 fn shows_something_else(object: DescriptorId, past: &Catalog, newest: &Catalog) -> bool {
-    let query = |catalog: &Catalog| match catalog.descriptors.get(&object).map(|d| &**d) {
-        Some(Descriptor::View(v)) => Some(v.query.clone()),
+    let view = |catalog: &Catalog| match catalog.descriptors.get(&object).map(|d| &**d) {
+        // The same text may name other tables.
+        Some(Descriptor::View(v)) => Some((v.query.clone(), v.depends_on.clone())),
         _ => None,
     };
-    query(past) != query(newest)
+    view(past) != view(newest)
 }
 
 /// Whether somebody sees what the sessions of a user do.

@@ -163,6 +163,7 @@ impl Deriver<'_> {
                         return Err(Error::sql("42P06", format!("schema \"{new}\" already exists")));
                     }
                     self.may_create_schema(schema.database)?;
+                    self.refuse_if_views_name(&schema)?;
                     schema.name = new;
                 }
                 AlterSchemaOperation::OwnerTo { owner } => {
@@ -174,6 +175,18 @@ impl Deriver<'_> {
         }
         self.put(schema);
         Ok(())
+    }
+
+    /// 0A000 if the text of a view names a schema: it would mean another one, or none.
+    fn refuse_if_views_name(&self, schema: &Schema) -> Result<()> {
+        let inside = self.catalog.descriptors.values().filter(|d| d.parent() == schema.id);
+        let used = inside.filter_map(|d| Some((d, self.views_over(d.id()).into_iter().next()?))).next();
+        let Some((d, (_, view))) = used else { return Ok(()) };
+        Err(Error::unsupported("renaming a schema whose relations views use is not supported yet").detail(format!(
+            "View \"{view}\" uses \"{}.{}\".",
+            schema.name,
+            d.name().unwrap_or_default()
+        )))
     }
 
     pub(super) fn drop_schema(&mut self, name: &ObjectName, if_exists: bool, cascade: bool) -> Result<()> {

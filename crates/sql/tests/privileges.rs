@@ -522,3 +522,27 @@ fn the_matrix_is_postgres() {
     let different = differences(&std::fs::read_to_string(file()).expect("the recorded matrix"), &answered);
     assert!(different.is_empty(), "{}", different.join("\n"));
 }
+
+/// `role` in the startup message, as `PGOPTIONS='-c role=…'` says it.
+#[test]
+fn a_session_begins_as_the_role_that_it_asks_for() {
+    runtime().block_on(async {
+        let env = MemEnvironment::new(&["us-east1"]);
+        let mut root = session(&env, 1, "root");
+        assert_eq!(code(&mut root, "create role app login; create role team; create role other; grant team to app").await, "ok");
+        let begin = |role: &str| {
+            let settings = vec![("role".to_string(), role.to_string())];
+            let (user, database) = ("app".to_string(), "postgres".to_string());
+            let options = SessionOptions { id: SessionId(7), user, database, settings, ..SessionOptions::default() };
+            Session::new(env.clone(), options, env.shared())
+        };
+        for (role, user) in [("team", "team"), ("none", "app")] {
+            let mut app = begin(role).expect("a session");
+            let answer = app.query_text("select current_user").await.expect("a row");
+            assert_eq!(answer[0].rows[0][0].as_deref(), Some(user), "{role}");
+        }
+        for (role, refused) in [("other", "42501"), ("nobody", "22023")] {
+            assert_eq!(begin(role).err().map(|e| e.sqlstate().to_string()).as_deref(), Some(refused), "{role}");
+        }
+    });
+}

@@ -6,6 +6,7 @@ use super::server::PgServer;
 use super::wire::Wire;
 use bytes::Bytes;
 use meridian_base::{DescriptorId, Error, Result, SessionId};
+use meridian_sql::parse::truncate;
 use meridian_sql::session::{ClientSession, SessionFactory, SessionOptions};
 use pgwire::messages::response::TransactionStatus;
 use pgwire::messages::startup::{Authentication, BackendKeyData, NegotiateProtocolVersion, ParameterStatus, SecretKey};
@@ -91,8 +92,9 @@ pub fn begin<S: AsyncRead + AsyncWrite + Unpin + Send>(wire: &mut Wire<S>, reque
     let mut unknown = Vec::new();
     for (name, value) in request.parameters {
         match name.as_str() {
-            "user" => options.user = value,
-            "database" => options.database = value,
+            // As every name, they have at most 63 bytes.
+            "user" => options.user = truncate(value),
+            "database" => options.database = truncate(value),
             "application_name" => options.application_name = value,
             "options" => options.settings.extend(command_line(&value)?),
             "replication" if ["false", "off", "no", "0"].contains(&value.as_str()) => {}

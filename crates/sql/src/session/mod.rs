@@ -189,7 +189,9 @@ impl<E: Environment> Session<E> {
             ("session_authorization", options.user.clone()),
             ("application_name", options.application_name.clone()),
         ];
-        let settings = Settings::new(login_role, &fixed, &options.settings)?;
+        let (roles, set): (Vec<_>, Vec<_>) =
+            options.settings.iter().cloned().partition(|(name, _)| name.eq_ignore_ascii_case("role"));
+        let settings = Settings::new(login_role, &fixed, &set)?;
         let application = settings.show("application_name")?;
         let cancel = CancelHandle::default();
         let activity = Activity::new(SessionRow {
@@ -244,6 +246,9 @@ impl<E: Environment> Session<E> {
             portals: BTreeMap::new(),
             portals_made: 0,
         };
+        if let Some((_, role)) = roles.last().filter(|(_, role)| !role.eq_ignore_ascii_case("none")) {
+            session.set_role(Some(role), false)?;
+        }
         session.refresh();
         session.reported = session.reported_settings();
         Ok(session)

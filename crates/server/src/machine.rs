@@ -43,10 +43,9 @@ pub struct MachineRuntime {
 }
 
 impl MachineRuntime {
-    /// Opens a data directory, making it if it is missing, and locks it. Nobody but its owner looks into
-    /// it from then on. Fails with a message that
-    /// names the directory, and the process that holds it if one does. Everything runs on the
-    /// scheduler that this is called on.
+    /// Opens a data directory, making it if it is missing, and locks it. Nobody but its owner looks
+    /// into it from then on. Fails with a message that names the directory, and the process that
+    /// holds it if one does. Everything runs on the scheduler that this is called on.
     pub fn open(data_dir: &Path) -> io::Result<MachineRuntime> {
         fs::create_dir_all(data_dir).map_err(|e| in_path(e, "cannot create the data directory", data_dir))?;
         let root = data_dir.canonicalize().map_err(|e| in_path(e, "cannot open the data directory", data_dir))?;

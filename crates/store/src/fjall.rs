@@ -324,8 +324,9 @@ type Source<'a> = Box<dyn Iterator<Item = db::Result<Entry<db::Slice>>> + 'a>;
 /// A snapshot, and what reads a tree as of it: by merging its files and its memtable, which is what
 /// fjall's own iterator does for about twice as much. `None` if the tree was just changing.
 ///
-/// A snapshot sees what has a smaller number among what the tree consisted of when it was taken, and
-/// not later: a compaction drops what newer entries hide. So that is looked at before and after.
+/// A snapshot sees what has a smaller number among what the tree consisted of when it was taken,
+/// and not later: a compaction drops what newer entries hide. So that is looked at before and
+/// after.
 fn merging(tree: &db::AnyTree, take: impl FnOnce() -> db::Snapshot) -> (db::Snapshot, Option<Merging>) {
     let (active, version) = (tree.active_memtable(), tree.current_version());
     let snapshot = take();

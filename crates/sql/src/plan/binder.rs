@@ -221,7 +221,7 @@ impl<'a> Binder<'a> {
         }
         self.need_of(NeedOn::Object(object), privileges);
     }
-    /// The same of anything; a view's owner also needs what the statement does with the view's rows.
+    /// The same of anything; a view's owner also needs what the statement does with its rows.
     pub(crate) fn need_of(&mut self, on: NeedOn, privileges: Privileges) {
         match self.behalf {
             Some(behalf) => self.need_by(on, privileges.with(behalf.locked), Some(behalf.view)),

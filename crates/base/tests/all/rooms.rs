@@ -11,7 +11,8 @@
 //! * `node` asks a transaction engine about transactions through `region::Primary`.
 //!
 //! Imports are read from the text: every path that begins with `crate` or `super`, wherever it
-//! stands, outside of comments, strings and what is compiled for tests only.
+//! stands, outside of comments, strings and what is compiled for tests only. What a directory
+//! passes on (`pub use`) counts as its child's that has it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -31,6 +32,8 @@ struct Crate {
     modules: BTreeSet<Module>,
     /// User, used.
     uses: BTreeSet<(Module, Module)>,
+    /// What a module passes on (`pub use`), by the name that it gives it.
+    passed_on: BTreeMap<(Module, String), Module>,
     /// Users of what another module only passes on from below the crate's root: such a path does
     /// not tell whom it uses.
     hidden: BTreeSet<(Module, String)>,
@@ -40,7 +43,12 @@ impl Crate {
     /// From files, by their paths below `src`, and their texts.
     fn new(files: &[(String, String)]) -> Crate {
         let modules: BTreeSet<Module> = files.iter().flat_map(|(path, _)| prefixes(&module_of(path))).collect();
-        let mut of_crate = Crate { modules, uses: BTreeSet::new(), hidden: BTreeSet::new() };
+        let passed_on = files.iter().flat_map(|(path, text)| {
+            let module = module_of(path);
+            let passed_on = passed_on(&without_tests(&code(text)), &module);
+            passed_on.into_iter().map(move |(of, name)| ((module.clone(), name), of))
+        });
+        let mut of_crate = Crate { passed_on: passed_on.collect(), modules, uses: BTreeSet::new(), hidden: BTreeSet::new() };
         for (path, text) in files {
             let user = module_of(path);
             for used in paths(&without_tests(&code(text)), &user) {
@@ -55,6 +63,15 @@ impl Crate {
         // The root declares modules, and passes on what is in them.
         if used.is_empty() && !user.is_empty() && !path.is_empty() {
             self.hidden.insert((user.clone(), path.join("::")));
+        }
+        // What a directory passes on is its child's that declares it.
+        if let Some((name, rest)) = path[used.len()..].split_first()
+            && !used.is_empty()
+            && let Some(of) = self.passed_on.get(&(used.clone(), name.clone()))
+            && *of != path
+        {
+            let path = [of.as_slice(), rest].concat();
+            self.add(user, &path);
         }
         if used != *user {
             self.uses.insert((user.clone(), used));
@@ -213,6 +230,25 @@ fn paths(code: &str, module: &Module) -> Vec<Module> {
         };
         tree(&tokens, at + 2, start, &mut found);
     }
+    found.into_iter().map(|(path, _)| path).collect()
+}
+
+/// What a module passes on: the paths, from the crate's root, and the names that they get.
+fn passed_on(code: &str, module: &Module) -> Vec<(Module, String)> {
+    let tokens = tokens(code);
+    let mut found = Vec::new();
+    for at in 1..tokens.len() {
+        if tokens[at] != "use" || !matches!(tokens[at - 1], "pub" | ")") {
+            continue;
+        }
+        let parent = || module.split_last().map(|(_, parent)| parent.to_vec()).unwrap_or_default();
+        match tokens.get(at + 1).copied() {
+            Some("crate") => tree(&tokens, at + 3, Vec::new(), &mut found),
+            Some("super") => tree(&tokens, at + 3, parent(), &mut found),
+            Some("self") => tree(&tokens, at + 3, module.clone(), &mut found),
+            _ => tree(&tokens, at + 1, module.clone(), &mut found),
+        };
+    }
     found
 }
 
@@ -233,7 +269,9 @@ fn tokens(code: &str) -> Vec<&str> {
 }
 
 /// Adds the paths of `a::b` or of `{a, b::{c, d}}` below a module. Returns the place behind it.
-fn tree(tokens: &[&str], mut at: usize, mut path: Module, found: &mut Vec<Module>) -> usize {
+/// With each comes the name that it gets there.
+fn tree(tokens: &[&str], mut at: usize, mut path: Module, found: &mut Vec<(Module, String)>) -> usize {
+    let mut new_name = None;
     loop {
         match tokens.get(at).copied() {
             Some("{") => {
@@ -256,13 +294,15 @@ fn tree(tokens: &[&str], mut at: usize, mut path: Module, found: &mut Vec<Module
             Some("::") => at += 1,
             // The new name is no path.
             Some("as") => {
+                new_name = tokens.get(at + 1).map(|name| name.to_string());
                 at += 2;
                 break;
             }
             _ => break,
         }
     }
-    found.push(path);
+    let name = new_name.or_else(|| path.last().cloned()).unwrap_or_default();
+    found.push((path, name));
     at
 }
 
@@ -409,6 +449,16 @@ fn a_planted_circle_is_found() {
     assert_eq!(circles(&rooms), ["in \"\": a -> b -> a"]);
     let inside = [("a/mod.rs", "mod x;"), ("a/x.rs", "use super::y::Y;"), ("a/y.rs", "use crate::a::x::X;")];
     assert_eq!(circles(&inside), ["in \"a\": x -> y -> x"]);
+    // By names that a directory passes on, and by names of these.
+    let mut passed = vec![
+        ("a/mod.rs", "mod x; mod y; pub(crate) use x::X; pub use self::y::{Y, Z as W};"),
+        ("a/x.rs", "use super::W;"),
+        ("a/y.rs", "use super::X;"),
+    ];
+    assert_eq!(circles(&passed), ["in \"a\": x -> y -> x"]);
+    passed[2] = ("a/y.rs", "use crate::b::Again;");
+    passed.push(("b/mod.rs", "pub use super::a::X as Again;"));
+    assert_eq!(circles(&passed), ["in \"\": a -> b -> a", "in \"a\": x -> y -> x"]);
     // Behind characters that look like the beginning of a string.
     let quotes =
         [("a.rs", "const Q: char = '\"'; use crate::b::B;"), ("b.rs", "fn f<'a>(x: &'a str) -> &'a str { crate::a::g(x) }")];
@@ -486,7 +536,8 @@ const OF_A_PRIMARY: [&str; 12] = [
 fn past_the_interface(files: &[(String, String)]) -> Vec<String> {
     let calls = |text: &str| {
         let code = without_tests(&code(text));
-        OF_A_PRIMARY.into_iter().filter(|f| code.contains(&format!("engine.{f}("))).map(str::to_string).collect::<Vec<_>>()
+        let is_called = |f: &&str| ["engine.", "Engine::"].iter().any(|of| code.contains(&format!("{of}{f}(")));
+        OF_A_PRIMARY.into_iter().filter(is_called).map(str::to_string).collect::<Vec<_>>()
     };
     files.iter().flat_map(|(path, text)| calls(text).into_iter().map(move |call| format!("{path}: {call}"))).collect()
 }
@@ -494,6 +545,6 @@ fn past_the_interface(files: &[(String, String)]) -> Vec<String> {
 #[test]
 fn a_node_asks_an_engine_about_transactions_through_its_interface() {
     assert_eq!(past_the_interface(&sources("node")), Vec::<String>::new());
-    let wrong = ("a.rs".to_string(), "let x = term.engine.certify(request); engine.tick();".to_string());
-    assert_eq!(past_the_interface(&[wrong]), ["a.rs: certify"]);
+    let wrong = "let x = term.engine.certify(request); engine.tick(); Engine::decide(&mut term.engine, outcome)";
+    assert_eq!(past_the_interface(&[("a.rs".to_string(), wrong.to_string())]), ["a.rs: certify", "a.rs: decide"]);
 }

@@ -1,39 +1,33 @@
-//! Which crate may know which: the table of the architecture as data, held against `cargo
-//! metadata`.
+//! Which crate may know which: the table of the architecture, held against `cargo metadata`.
 //!
-//! An edge that is missing here is a decision: add it here, in `ARCHITECTURE.md`, and with its
-//! reason in `docs/design/differences.md`. The same goes for a third-party dependency and its line
+//! An edge that is missing there is a decision: add it to `ARCHITECTURE.md`, and with its reason to
+//! `docs/design/differences.md`. The same goes for a third-party dependency and its line
 //! in `docs/dependencies.md`.
 
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// The row above the crates in `ARCHITECTURE.md`.
+const TABLE: &str = "| crate | may use |";
+
 /// Crate → what it may use.
-const MAY_USE: &[(&str, &[&str])] = &[
-    ("base", &[]),
-    ("regex", &[]),
-    ("fixtures", &["base"]),
-    ("store", &["base"]),
-    ("raft", &["base"]),
-    ("region", &["base", "escrow", "store"]),
-    ("commit", &["base"]),
-    ("escrow", &["base"]),
-    ("forecast", &[]),
-    ("pki", &["base"]),
-    ("placement", &["base"]),
-    ("pod", &["base"]),
-    ("host", &["base", "pod", "region"]),
-    ("podbench", &["base", "host", "pod", "region"]),
-    ("sql", &["base", "forecast", "pki", "placement", "regex"]),
-    ("node", &["base", "store", "raft", "region", "commit", "escrow", "forecast", "pki", "placement", "pod", "sql"]),
-    ("server", &["base", "pki", "sql", "node"]),
-    ("workload", &["base"]),
-    // `base`, because it implements the runtime.
-    ("sim", &["base", "node", "workload"]),
-    ("meridian", &["pki", "podbench", "server", "sim", "workload"]),
-];
+type MayUse = BTreeMap<String, BTreeSet<String>>;
+
+/// The table of a document.
+fn may_use(document: &str) -> MayUse {
+    let names = |cell: &str| -> Vec<String> {
+        cell.split(',').map(|name| name.trim().trim_matches('`').to_string()).filter(|name| name != "–").collect()
+    };
+    let rows = document.lines().skip_while(|line| *line != TABLE).skip(2).take_while(|line| line.starts_with('|'));
+    let row = |line: &str| {
+        let mut cells = line.trim_matches('|').split('|');
+        let (crates, used) = (names(cells.next().unwrap_or_default()), names(cells.next().unwrap_or_default()));
+        crates.into_iter().map(|name| (name, used.iter().cloned().collect())).collect::<Vec<_>>()
+    };
+    rows.flat_map(row).collect()
+}
 
 /// What only tests may use: a protocol's model runs the real engine, not an imitation of it.
 const TESTS_MAY_USE: &[(&str, &[&str])] = &[
@@ -92,16 +86,22 @@ fn edges(metadata: &Value) -> Vec<Edge> {
 
 /// What is wrong with these edges, one line each. Dev-dependencies between our crates obey the same
 /// table, but for `TESTS_MAY_USE`.
-fn violations(edges: &[Edge]) -> Vec<String> {
+fn violations(may_use: &MayUse, edges: &[Edge]) -> Vec<String> {
     let for_tests =
         |e: &Edge| e.is_dev && TESTS_MAY_USE.iter().any(|(from, may)| *from == e.from && may.contains(&e.to.as_str()));
-    let allowed = |from: &str| MAY_USE.iter().find(|(name, _)| *name == from).map(|(_, may)| *may);
-    let wrong = |e: &&Edge| match (e.is_ours, allowed(&e.from)) {
+    let wrong = |e: &&Edge| match (e.is_ours, may_use.get(&e.from)) {
         (_, None) => true,
-        (true, Some(may)) => !may.contains(&e.to.as_str()) && !for_tests(e),
+        (true, Some(may)) => !may.contains(&e.to) && !for_tests(e),
         (false, Some(_)) => PURE.contains(&e.from.as_str()) && !e.is_dev && !PURE_MAY_USE.contains(&e.to.as_str()),
     };
     edges.iter().filter(wrong).map(|e| format!("{} must not use {}", e.from, e.to)).collect()
+}
+
+/// What the table allows, and no crate does.
+fn unused(may_use: &MayUse, edges: &[Edge]) -> Vec<String> {
+    let all = may_use.iter().flat_map(|(from, may)| may.iter().map(move |to| (from, to)));
+    let is_used = |from: &str, to: &str| edges.iter().any(|e| e.is_ours && !e.is_dev && e.from == from && e.to == to);
+    all.filter(|(from, to)| !is_used(from, to)).map(|(from, to)| format!("{from} does not use {to}")).collect()
 }
 
 /// Crates other than the simulator that can break a rule when nothing is tested.
@@ -133,7 +133,10 @@ fn metadata() -> Value {
 fn crates_know_only_what_the_table_allows() {
     let edges = edges(&metadata());
     assert!(edges.iter().any(|e| e.from == "node" && e.to == "raft" && e.is_ours), "the workspace's own edges are seen");
-    assert_eq!(violations(&edges), Vec::<String>::new());
+    let document = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let may_use = may_use(&document);
+    assert_eq!(violations(&may_use, &edges), Vec::<String>::new());
+    assert_eq!(unused(&may_use, &edges), Vec::<String>::new());
 }
 
 #[test]
@@ -158,8 +161,10 @@ fn a_wrong_edge_is_found() {
         true => serde_json::json!({ "name": name, "kind": kind, "path": "somewhere" }),
         false => serde_json::json!({ "name": name, "kind": kind }),
     };
+    let document = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let may_use = may_use(&document);
     let found = |from: &str, dependency: Value| {
-        violations(&edges(&serde_json::json!({ "packages": [{ "name": from, "dependencies": [dependency] }] })))
+        violations(&may_use, &edges(&serde_json::json!({ "packages": [{ "name": from, "dependencies": [dependency] }] })))
     };
     // A layer calls only downwards, in builds, build scripts and tests.
     for kind in [Value::Null, "build".into(), "dev".into()] {
@@ -176,6 +181,9 @@ fn a_wrong_edge_is_found() {
     // A crate that the table does not know.
     assert_eq!(found("meridian-extras", dependency("bytes", false, Value::Null)), ["extras must not use bytes"]);
     assert!(found("meridian-node", dependency("meridian-raft", true, Value::Null)).is_empty());
+    // One that is allowed for nothing.
+    let one = BTreeMap::from([("a".to_string(), BTreeSet::from(["b".to_string()]))]);
+    assert_eq!(unused(&one, &[]), ["a does not use b"]);
 }
 
 #[test]

@@ -170,7 +170,7 @@ const STATEMENTS: &[&str] = &[
     "create schema m_new",
     "create schema m_new authorization m_actor",
     "create schema m_new authorization m_other",
-    "alter schema m rename to m2",
+    "drop view m.v; alter schema m rename to m2",
     "alter schema m owner to m_actor",
     "drop schema m cascade",
     "create role m_new",

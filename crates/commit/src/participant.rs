@@ -32,8 +32,8 @@ use std::time::Duration;
 const TIMERS_PER_TICK_MAX: usize = 512;
 /// Ids that one `Settled` record names.
 const SETTLED_PER_RECORD_MAX: usize = 512;
-/// A wait that brings nothing is doubled so often: a group that is cut off for minutes is not asked
-/// every other second about each of its transactions.
+/// A timer doubles at most this many times, so that a group that is cut off for minutes is not
+/// asked every two seconds about each of its transactions.
 const DOUBLINGS_MAX: u32 = 3;
 
 /// Said where a ballot was looked at, or put there, a moment ago.

@@ -24,9 +24,9 @@ pub trait Environment: Clone + Send + Sync + 'static {
         let _ = at;
         async { Ok(self.catalog()) }
     }
-    /// A catalog to read a moment with that is not before `min` and not chosen yet, and up to which
-    /// moment it may be: the newest one as a rule, and what is known here where no primary is in
-    /// reach.
+    /// A catalog for a read of the past whose timestamp is at least `min` and not chosen yet, and
+    /// the latest timestamp that the catalog holds for. It is the newest catalog, or the one that this
+    /// node knows when no primary can be reached.
     fn catalog_since(&self, min: Timestamp) -> impl Future<Output = Result<(Arc<Catalog>, Timestamp)>> + Send {
         let _ = min;
         async { Ok((self.catalog(), Timestamp::MAX)) }

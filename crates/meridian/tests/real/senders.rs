@@ -241,8 +241,8 @@ async fn absurd_claims_of_a_member_stop_nobody() {
             group: GroupId::CATALOG,
             grant: SchemaGrant { version, bound: Timestamp::MAX, seq: u64::MAX, ..SchemaGrant::default() },
         },
-        // Nothing is wrong with it, but that the member does not lead the catalog: a number ahead of
-        // the catalog's would outlast every grant of the catalog's own.
+        // Nothing is wrong with it, but that the member does not lead the catalog: a number ahead
+        // of the catalog's would outlast every grant of the catalog's own.
         Request::Grant { group: GroupId::CATALOG, grant: SchemaGrant { seq: 1 << 10, ..SchemaGrant::default() } },
         join("\n", "127.0.0.1:1"),
         join(&"r".repeat(10_000), "127.0.0.1:1"),

@@ -34,8 +34,7 @@ use tokio::time::Instant;
 /// How long an operator's decision may take to be in the log, and how often that is looked at.
 const END_MAX: Duration = Duration::from_millis(1_500);
 const END_POLL: Duration = Duration::from_millis(10);
-/// An outcome waits for the clock or for the lease at most this long at a time; then the term has
-/// other worries.
+/// Upper bound on one wait of an outcome for the clock or for the lease; its caller tries again.
 const DECIDE_PATIENCE: Duration = Duration::from_secs(5);
 /// Before it asks again.
 const DECIDE_PAUSE: Duration = Duration::from_millis(10);

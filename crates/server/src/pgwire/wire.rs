@@ -20,8 +20,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 
-/// Input that a client may send ahead of the answers before its disconnection goes unnoticed until
-/// they are there.
+/// Bytes that are read ahead while a statement runs. When this is full, reading stops, and a
+/// disconnection is noticed only after the statement.
 const AHEAD_BYTES_MAX: usize = 64 << 10;
 /// Buffers larger than this are given back when they are empty: what an idle connection holds is
 /// bounded.

@@ -35,7 +35,7 @@ const RETIRED_MAX: Duration = Duration::from_secs(120);
 /// Jobs that cannot end give up in the course of it.
 const CHECK_MAX: Duration = Duration::from_secs(360);
 
-/// In every so-manieth run some messages arrive twice.
+/// One run in so many repeats [`REPEATED_SHARE`] of its messages.
 const REPEATING_SEEDS: u64 = 4;
 const REPEATED_SHARE: f64 = 0.05;
 

@@ -48,7 +48,7 @@ pub(crate) const BATCH: usize = 256;
 pub(crate) const BATCH_BYTES: usize = 1 << 20;
 /// After so many steps (expressions computed, rows moved) the clock is looked at.
 const STEPS: u32 = 64;
-/// After so many microseconds the other sessions of the thread have their turn.
+/// A statement yields to the other sessions of its thread after this many microseconds.
 const TURN_MICROS: u64 = 500;
 /// And after so many looks at the clock, whatever it says: a simulated one stands still while
 /// something is computed.

@@ -86,7 +86,7 @@ pub struct Txn {
     may_reserve: bool,
     /// The values it runs over, if it has.
     reserved: Option<Box<reserving::Reserved>>,
-    /// To other regions, each waited for before the next was begun.
+    /// Round trips to other regions so far, one after the other.
     round_trips: u32,
     /// The moment it reads, if it reads the past; a bounded one is negotiated at the first read.
     past: Option<Timestamp>,

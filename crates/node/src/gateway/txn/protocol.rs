@@ -40,7 +40,7 @@ pub enum PrepareOrder {
     /// After the largest one-way delay to the others (S-DUR §4.4).
     #[default]
     Delayed,
-    /// At once: with the others' answers still two one-way delays away.
+    /// At once: the message to the primary at home is not delayed.
     First,
     /// When all others have voted.
     Last,

@@ -25,8 +25,8 @@ pub trait Environment: Clone + Send + Sync + 'static {
         async { Ok(self.catalog()) }
     }
     /// A catalog for a read of the past whose timestamp is at least `min` and not chosen yet, and
-    /// the latest timestamp that the catalog holds for. It is the newest catalog, or the one that this
-    /// node knows when no primary can be reached.
+    /// the latest timestamp that the catalog holds for. It is the newest catalog, or the one that
+    /// this node knows when no primary can be reached.
     fn catalog_since(&self, min: Timestamp) -> impl Future<Output = Result<(Arc<Catalog>, Timestamp)>> + Send {
         let _ = min;
         async { Ok((self.catalog(), Timestamp::MAX)) }

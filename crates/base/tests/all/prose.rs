@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const COLUMNS: usize = 100;
 
 /// The text of a comment, or of a line of a document.
-fn prose<'t>(line: &'t str, is_code: bool) -> Option<&'t str> {
+fn prose(line: &str, is_code: bool) -> Option<&str> {
     match is_code {
         false => Some(line),
         true => Some(line.trim_start().strip_prefix("//")?.trim_start_matches(['/', '!']).trim_start()),

@@ -399,7 +399,7 @@ fn planters(files: &[(String, String)]) -> Vec<String> {
         // The root of a crate passes the names on.
         let code =
             without_tests(&code(text)).lines().filter(|line| !line.trim().starts_with("pub use")).collect::<Vec<_>>().join("\n");
-        tokens(&code).iter().any(|token| *token == "PlantedBug") || code.contains("Rules::without(")
+        tokens(&code).contains(&"PlantedBug") || code.contains("Rules::without(")
     };
     let declares = |path: &str| path.rsplit('/').next() == Some("rules.rs");
     files.iter().filter(|(path, text)| !declares(path) && plants(text)).map(|(path, _)| path.clone()).collect()

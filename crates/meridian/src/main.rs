@@ -145,6 +145,7 @@ fn main() -> ExitCode {
 
 /// Ends the process quietly when nobody reads its output any more, as `head` does. Not for what has
 /// sockets: a lost connection would end it too.
+#[cfg(feature = "lab")]
 fn end_with_the_pipe() {
     // SAFETY: no thread runs yet, and the default action is no handler of ours.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };

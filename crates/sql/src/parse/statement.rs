@@ -26,8 +26,7 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// The name of the log's event for what the operator wants to know who has done; `None`: it is
-    /// everyday work.
+    /// The name of the log event for an administrative statement; `None` for any other statement.
     pub fn event(&self) -> Option<&'static str> {
         use ast::Statement as S;
         let gives_away = |action: &ast::AlterTableOperation| matches!(action, ast::AlterTableOperation::OwnerTo { .. });

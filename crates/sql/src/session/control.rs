@@ -1,6 +1,7 @@
 //! The statements that are about the session itself: transactions, settings, prepared statements,
 //! cursors, and what is accepted because there is nothing to do.
 
+use super::ddl::log_event;
 use super::jobs;
 use super::run::interruptible;
 use super::settings;
@@ -74,7 +75,7 @@ impl<E: Environment> Session<E> {
                 self.refuse_in_block(tag)?;
                 self.commit_block().await?;
                 jobs::control(&self.env, DescriptorId(*id), *what, &self.shared).await?;
-                self.log_event(statement, &self.names.user, tag);
+                log_event(statement, &self.eval, tag);
                 out.command_complete(tag);
             }
             Kind::ResolveTransaction { id, commit, is_unsafe } => {
@@ -85,7 +86,7 @@ impl<E: Environment> Session<E> {
                 for line in self.env.resolve_transaction(id, *commit, *is_unsafe).await? {
                     self.notice(out, "NOTICE", "00000", line);
                 }
-                self.log_event(statement, &self.names.user, TAG);
+                log_event(statement, &self.eval, TAG);
                 out.command_complete(TAG);
             }
             Kind::Vacuum { of, analyzes } => {

@@ -49,7 +49,7 @@ pub(super) struct DdlBlock {
     /// Tables created or truncated here.
     private: BTreeSet<DescriptorId>,
     /// To derive all of it again if another change comes first.
-    statements: Vec<Said>,
+    statements: Vec<Arc<Said>>,
     /// Private tables with rows.
     filled: BTreeSet<DescriptorId>,
     /// Nobody else can draw the ids that `change` uses.
@@ -64,7 +64,6 @@ pub(super) struct DdlBlock {
 
 /// A statement of a block, with what its meaning depends on beside the catalog: `SET ROLE` and `SET
 /// search_path` after it change nothing about it.
-#[derive(Clone)]
 struct Said {
     statement: Arc<Statement>,
     names: Names,
@@ -95,7 +94,7 @@ impl DdlBlock {
     fn is_empty(&self) -> bool {
         self.change.is_empty() && self.jobs.is_empty()
     }
-    fn add(&mut self, said: Said, derived: Ddl) {
+    fn add(&mut self, said: Arc<Said>, derived: Ddl) {
         let next_id = self.catalog.next_id;
         self.catalog = Arc::new(self.catalog.with(&derived.change));
         self.ids_reserved &= self.catalog.next_id == next_id;
@@ -195,7 +194,7 @@ impl<E: Environment> Session<E> {
         let tag = self.change_schema(statement, out).await?;
         // What a block does is done when it commits.
         if !self.block.as_ref().is_some_and(|b| b.explicit) {
-            self.log_event(statement, &self.names.user, tag);
+            log_event(statement, &self.eval, tag);
         }
         if let Kind::AlterSystem { name, value: Some(text) } = &statement.kind
             && name == "hba_rules"
@@ -206,13 +205,6 @@ impl<E: Environment> Session<E> {
             }
         }
         Ok(tag)
-    }
-    /// Who has done what an operator asks about later.
-    pub(super) fn log_event(&self, statement: &Statement, acting: &str, tag: &str) {
-        let Some(event) = statement.event() else { return };
-        let user = self.eval.session_user.as_ref();
-        let text = crate::shared::shown(&statement.text);
-        tracing::info!(event, user, acting, statement = &*text, "{tag}");
     }
     async fn change_schema(&mut self, statement: &Arc<Statement>, out: &mut dyn Output) -> Result<&'static str> {
         if self.block.as_ref().is_some_and(|b| b.explicit) {
@@ -299,7 +291,7 @@ impl<E: Environment> Session<E> {
             let (tag, notices) = (derived.tag, derived.notices.clone());
             said.tag = tag;
             let mut after = changes.clone();
-            after.add(said, derived);
+            after.add(Arc::new(said), derived);
             if after.writes == 0 || after.ids_reserved {
                 return Ok((after, tag, notices));
             }
@@ -445,7 +437,7 @@ impl<E: Environment> Session<E> {
             };
             let stale = match jobs::commit(&self.env, step, txn.as_mut(), &context).await {
                 Ok(Committed::Done { .. }) => {
-                    changes.statements.iter().for_each(|said| self.log_event(&said.statement, &said.names.user, said.tag));
+                    changes.statements.iter().for_each(|said| log_event(&said.statement, &said.eval, said.tag));
                     return Ok(());
                 }
                 Ok(Committed::Stale(e)) if attempts.allow(&e) => e,
@@ -456,6 +448,15 @@ impl<E: Environment> Session<E> {
             changes = self.made_anew(changes)?;
         }
     }
+}
+
+/// Logs what an operator may ask about later, with the user who has logged in and the role that
+/// acts.
+pub(super) fn log_event(statement: &Statement, by: &EvalContext, tag: &str) {
+    let Some(event) = statement.event() else { return };
+    let (user, acting) = (&*by.session_user, &*by.user);
+    let text = crate::shared::shown(&statement.text);
+    tracing::info!(event, user, acting, statement = &*text, "{tag}");
 }
 
 /// What the client hears that stops waiting for a schema change. Once its first step was sent, the

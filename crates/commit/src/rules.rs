@@ -16,6 +16,7 @@ meridian_base::rules! {
     VoteBeforeDurable = "vote-before-durable" breaks votes_when_durable,
     /// A new primary answers from what it remembers: it has no record, so it says NO.
     AnswerFromMemory = "answer-from-memory" breaks answers_from_log,
-    /// A commit is forgotten when its id is old enough, whoever has not acknowledged it.
+    /// A commit is forgotten when its id is old enough, also if a participant has not acknowledged
+    /// it.
     ForgetBeforeAcks = "forget-before-acks" breaks keeps_until_acked,
 }

@@ -47,8 +47,8 @@ pub(crate) fn check(shared: &Shared, from: &Caller, request: &Request) -> Result
     }
 }
 
-/// An operator's command asks what an operator may know, and does what it may do. `None`: whoever
-/// is at the node's own machine, and may do everything.
+/// Checks that an operator may send this command. `role`: the operator's; `None` for an operator at
+/// the node's own machine, who may do everything.
 fn check_operator(shared: &Shared, role: Option<&str>, request: &Request) -> Result<()> {
     let wanted = match request {
         Request::Status

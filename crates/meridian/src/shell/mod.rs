@@ -3,9 +3,13 @@
 //! It follows psql where both have something, so that hands and scripts need not learn anew; `\?`
 //! says what it knows.
 //!
-//! * [`target`]: what a URL means. * [`wire`]: the protocol. * [`split`]: where a statement ends. *
-//!   [`input`]: a terminal or a pipe. * [`table`]: results as text. * [`commands`]: backslash
-//!   commands. * [`describe`]: `\d` and its family.
+//! * [`target`]: what a URL means.
+//! * [`wire`]: the protocol.
+//! * [`split`]: where a statement ends.
+//! * [`input`]: a terminal or a pipe.
+//! * [`table`]: results as text.
+//! * [`commands`]: backslash commands.
+//! * [`describe`]: `\d` and its family.
 //!
 //! A pipe is a script: it stops at the first error, and its exit status says whether every
 //! statement succeeded. `\set ON_ERROR_STOP off` changes that; somebody who types is not stopped.

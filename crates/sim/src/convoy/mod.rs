@@ -12,10 +12,10 @@
 //!
 //! * [`network`]: machines, distances, and what it takes to order an entry among three of them.
 //! * [`load`]: arrivals, the transactions, and what is measured.
-//! * [`sdur`]: S-DUR's server as a state machine: Algorithms 2, 5 and 6. * [`baseline`]: six of
-//!   them, and their clients.
-//! * [`primary`]: the crates `region` and `commit` as a node drives them. * [`meridian`]: two of
-//!   them, gateways and clients.
+//! * [`sdur`]: S-DUR's server as a state machine: Algorithms 2, 5 and 6.
+//! * [`baseline`]: six of them, and their clients.
+//! * [`primary`]: the crates `region` and `commit` as a node drives them.
+//! * [`meridian`]: two of them, gateways and clients.
 
 mod baseline;
 mod load;

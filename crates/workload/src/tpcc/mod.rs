@@ -12,12 +12,13 @@
 //! differs: amounts the terminal would only display are read but not added up, and a history row
 //! has a number, so that the check can tell whether each payment is there once.
 //!
-//! * [`scale`]: how many of everything, and who is at home where. * [`tables`]: the schema. *
-//!   [`load`]: the rows to begin with.
+//! * [`scale`]: how many of everything, and who is at home where.
+//! * [`tables`]: the schema.
+//! * [`load`]: the rows to begin with.
 //! * [`names`]: the standard's random text and its non-uniform numbers.
 //! * [`new_order`], [`payment`], [`order_status`], [`delivery`], [`stock_level`]: the transactions.
-//! * [`books`]: what clients were told. * [`check`]: consistency conditions 1 to 4 (clause 3.3.2),
-//!   and the books.
+//! * [`books`]: what clients were told.
+//! * [`check`]: consistency conditions 1 to 4 (clause 3.3.2), and the books.
 
 mod books;
 mod check;

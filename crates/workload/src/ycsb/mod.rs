@@ -10,8 +10,10 @@
 //! What must hold at the end: every acknowledged insert is there once and nothing else, every field
 //! has a value that somebody wrote there, and copies are alike ([`judge`]).
 //!
-//! * [`choose`]: which row. * [`rows`]: keys and values. * [`tables`]: the statements. * [`count`]:
-//!   the round trips of one operation.
+//! * [`choose`]: which row.
+//! * [`rows`]: keys and values.
+//! * [`tables`]: the statements.
+//! * [`count`]: the round trips of one operation.
 
 mod choose;
 mod count;

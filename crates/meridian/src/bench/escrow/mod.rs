@@ -6,9 +6,14 @@
 //! an oracle that says which bound makes 0, 1 or 5 % of the requests infeasible; and an escrow
 //! column beside what else could hold the number, in turn, on the same nodes and the same events.
 //!
-//! * [`sites`]: regions, distances, times of day. * [`series`]: demand by five minutes. *
-//!   [`demand`]: its events. * [`oracle`]: the bound. * [`modes`]: who is compared. * [`faults`]:
-//!   crashes and partitions. * [`run`]: a turn. * [`report`]: tables and CSV.
+//! * [`sites`]: regions, distances, times of day.
+//! * [`series`]: demand by five minutes.
+//! * [`demand`]: its events.
+//! * [`oracle`]: the bound.
+//! * [`modes`]: who is compared.
+//! * [`faults`]: crashes and partitions.
+//! * [`run`]: a turn.
+//! * [`report`]: tables and CSV.
 
 mod demand;
 mod faults;

@@ -5,8 +5,10 @@
 //! A cell is a mix, a size of the hot set and a share of transactions over several regions. In each
 //! of its rounds every side works for the same time with as many clients; ratios are of rounds.
 //!
-//! * [`sides`]: who is compared. * [`run`]: one side's work. * [`report`]: tables, budgets, CSV. *
-//!   [`plot`]: throughput as SVG.
+//! * [`sides`]: who is compared.
+//! * [`run`]: one side's work.
+//! * [`report`]: tables, budgets, CSV.
+//! * [`plot`]: throughput as SVG.
 
 mod plot;
 mod report;

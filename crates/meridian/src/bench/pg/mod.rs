@@ -1,8 +1,10 @@
 //! `meridian bench pg`: a PostgreSQL and a node, under the same clients, in turn.
 //!
-//! * [`pgbench`]: pgbench's scripts, and its loading. * [`tpcc`]: go-tpc. * [`sysbench`].
-//! * [`queries`]: joins, subqueries and sorts, with equal answers. * [`neighbours`]: point reads
-//!   beside heavy statements.
+//! * [`pgbench`]: pgbench's scripts, and its loading.
+//! * [`tpcc`] runs go-tpc.
+//! * [`sysbench`].
+//! * [`queries`]: joins, subqueries and sorts, with equal answers.
+//! * [`neighbours`]: point reads beside heavy statements.
 
 mod neighbours;
 mod pgbench;

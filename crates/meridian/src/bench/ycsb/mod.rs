@@ -1,9 +1,9 @@
 //! The benches of CockroachDB's multi-region paper that run YCSB.
 //!
-//! * [`locality`]: `REGIONAL BY ROW` (§7.2). * [`global`]: `GLOBAL` and `REGIONAL` tables (§7.1 and
-//!   7.3).
-//! * [`staleness`]: how old what a replica serves is. * [`plot`]: latencies as cumulative
-//!   distributions.
+//! * [`locality`]: `REGIONAL BY ROW` (§7.2).
+//! * [`global`]: `GLOBAL` and `REGIONAL` tables (§7.1 and 7.3).
+//! * [`staleness`]: how old what a replica serves is.
+//! * [`plot`]: latencies as cumulative distributions.
 
 pub mod global;
 pub mod locality;

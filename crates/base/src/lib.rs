@@ -15,7 +15,8 @@
 //! * [`limits`]: every bound, with its reason.
 //! * [`steady`]: a node's physical clock: the wall clock, less its steps.
 //! * [`runtime`]: the only door to clocks, randomness, the network and the disk. A cluster whose
-//!   nodes run on a simulated runtime is deterministic.
+//!   nodes run on a simulated runtime is deterministic. [`workers`] says which threads must not
+//!   wait for a disk.
 //!
 //! This crate knows nothing about SQL, Raft, or how anything is stored.
 
@@ -34,6 +35,7 @@ pub mod steady;
 pub mod time;
 pub mod txn;
 pub mod version;
+pub mod workers;
 
 pub use ballot::{BallotMessage, Fresh, Ledger, Peer, Prepare, Refusal, Standing, Vote};
 pub use error::{Error, ErrorKind, Result};

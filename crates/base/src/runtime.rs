@@ -63,8 +63,21 @@ pub trait Runtime: Send + Sync + 'static {
 impl dyn Runtime {
     /// Waits for work that blocks on the disk, and is done where that is allowed.
     pub async fn run_io<T: Send + 'static>(&self, name: &'static str, work: impl FnOnce() -> T + Send + 'static) -> T {
-        let (tell, told) = oneshot::channel();
-        self.spawn_io(name, Box::pin(async move { drop(tell.send(work())) }));
+        self.run_io_steps(name, async move { work() }).await
+    }
+
+    /// The same for a future whose steps block on the disk. It ends at its next `await` when nobody
+    /// waits for it any more.
+    pub async fn run_io_steps<T: Send + 'static>(&self, name: &'static str, work: impl Future<Output = T> + Send + 'static) -> T {
+        let (mut tell, told) = oneshot::channel();
+        let run = async move {
+            tokio::select! {
+                biased;
+                () = tell.closed() => {}
+                done = work => drop(tell.send(done)),
+            }
+        };
+        self.spawn_io(name, Box::pin(run));
         told.await.expect("work on the disk gives errors and does not panic")
     }
 }

@@ -26,7 +26,7 @@ mod workload;
 use clap::{Parser, Subcommand};
 use futures::future::BoxFuture;
 use meridian_server::background_workers;
-use meridian_server::node::base::Result;
+use meridian_server::node::base::{Result, workers};
 use std::process::ExitCode;
 
 /// A row on its way is a dozen small allocations, and another thread frees some of them: glibc's
@@ -99,6 +99,8 @@ fn main() -> ExitCode {
     if matches!(command, Command::Demo(_) | Command::Start(_)) {
         runtime.worker_threads(background_workers());
     }
+    // This thread is none: it may open a node's files.
+    runtime.on_thread_start(workers::declare);
     let command: BoxFuture<'static, Result<ExitCode>> = match command {
         // The simulator brings a runtime of its own for each of its machines.
         #[cfg(feature = "lab")]

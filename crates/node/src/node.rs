@@ -158,7 +158,8 @@ impl Node {
     /// Starts a node: recovers what its directory holds, or founds or joins a cluster. Returns when
     /// it can plan statements, however long that takes.
     pub fn start(runtime: Arc<dyn Runtime>, config: NodeConfig) -> BoxFuture<'static, Result<Node>> {
-        Box::pin(Node::open(runtime, config))
+        // It reads files and syncs some of them.
+        Box::pin(async move { runtime.run_io_steps("start-node", Node::open(runtime.clone(), config)).await })
     }
 
     async fn open(runtime: Arc<dyn Runtime>, mut config: NodeConfig) -> Result<Node> {
@@ -168,7 +169,7 @@ impl Node {
         clocks::continue_accepted(&runtime);
         let clock = Arc::new(Clock::new(config.max_offset));
         let catalog = CatalogCache::new(clock.clone(), config.versions);
-        let certificates = config.security.as_ref().map(Certificates::new);
+        let certificates = config.security.as_ref().map(Certificates::new).map(Arc::new);
         let protection = certificates.as_ref().map_or(Protection::None, |c| Protection::Node(c.keys.clone()));
         let (links, echoes) = (config.links.clone(), config.echoes.clone());
         let rpc = Rpc::protected(runtime.clone(), clock.clone(), config.versions, links, echoes, protection);
@@ -488,7 +489,7 @@ impl Node {
     /// Takes the files of the certificate directory from now on; after an error everything is as
     /// before.
     pub fn reload_certificates(&self) -> Result<()> {
-        let reload = self.shared.certificates.as_ref().map_or(Ok(()), Certificates::reload);
+        let reload = self.shared.certificates.as_ref().map_or(Ok(()), |c| c.reload());
         reload.map_err(|e| Error::sql("F0000", e.to_string()))
     }
 
@@ -528,7 +529,7 @@ impl Node {
         }
         for replica in self.shared.groups.all() {
             replica.raft().shutdown().await;
-            if let Err(e) = replica.flush_all() {
+            if let Err(e) = replica.flush_now().await {
                 tracing::warn!("{}: not flushed: {e}", replica.id);
             }
         }

@@ -24,6 +24,7 @@ use crate::error::{Error, Kind, Result};
 use crate::key::PrivateKey;
 use crate::secret;
 use crate::verify::{Bundle, read_certificates, write_certificates};
+use meridian_base::workers;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -171,6 +172,7 @@ impl Directory {
     }
 
     fn sync(&self) -> Result<()> {
+        workers::assert_may_wait("the sync of a certificate directory");
         File::open(&self.path).and_then(|d| d.sync_all()).map_err(|e| failed("sync", &self.path, &e))
     }
 

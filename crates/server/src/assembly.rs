@@ -6,7 +6,7 @@ use crate::machine::MachineRuntime;
 use crate::open_files;
 use crate::pgwire::{LoginMode, PgServer, Security as Logins, ServerOptions, prepare, refuse_while};
 use crate::threads::{ProtocolThread, SessionThreads};
-use meridian_base::runtime::Listener;
+use meridian_base::runtime::{Listener, Runtime};
 use meridian_base::{Error, NodeId, Result};
 use meridian_node::PodConfig;
 use meridian_node::security::LOCAL;
@@ -108,7 +108,9 @@ impl Server {
         let runtime = runtime.with_protocol(&config.protocol);
         let founds = config.security.as_ref().is_some_and(|s| s.token.is_none()) && config.join.is_empty();
         if founds {
-            first_login::prepare(&config.data_dir)?;
+            let data_dir = config.data_dir.clone();
+            let of_machine: &dyn Runtime = &runtime;
+            of_machine.run_io("first-login", move || first_login::prepare(&data_dir)).await?;
         }
         // The SQL port is taken first: its number is told to other nodes.
         let sql_listen = &config.sql_listen;

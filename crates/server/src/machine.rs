@@ -11,8 +11,8 @@
 
 use crate::alarms::Alarms;
 use crate::threads::{ProtocolThread, raise_priority};
-use meridian_base::SteadyClock;
 use meridian_base::runtime::{BoxFuture, Disk, DiskFile, Listener, Runtime, Space, Stream};
+use meridian_base::{SteadyClock, workers};
 use meridian_node::security::LOCAL;
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
@@ -312,6 +312,7 @@ impl MachineDisk {
 }
 
 fn sync_dir(path: &Path) -> io::Result<()> {
+    workers::assert_may_wait("the sync of a folder");
     File::open(path)?.sync_all()
 }
 
@@ -432,7 +433,10 @@ impl DiskFile for MachineFile {
         }
     }
     fn sync(&self) -> BoxFuture<'_, io::Result<()>> {
-        Box::pin(async { self.file.sync_data() })
+        Box::pin(async {
+            workers::assert_may_wait("the sync of a file");
+            self.file.sync_data()
+        })
     }
 }
 

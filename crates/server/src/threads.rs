@@ -8,7 +8,7 @@
 //! share a scheduler of [`background_workers`] threads. What other nodes count on in time has a
 //! thread of its own, [`ProtocolThread`].
 
-use meridian_base::{Error, Result};
+use meridian_base::{Error, Result, workers};
 use std::io;
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -78,6 +78,7 @@ impl Thread {
         let (alive, ended) = oneshot::channel();
         let thread = std::thread::Builder::new().name(format!("sessions-{number}")).stack_size(STACK_BYTES);
         thread.spawn(move || {
+            workers::declare();
             // Nothing is ever sent.
             let _ = runtime.block_on(ended);
         })?;
@@ -104,6 +105,7 @@ impl ProtocolThread {
         let thread = std::thread::Builder::new().name("protocol".to_string());
         let run = move || {
             raise_priority();
+            workers::declare();
             // Nothing is ever sent.
             let _ = runtime.block_on(ended);
         };

@@ -27,6 +27,7 @@ use db::compaction::filter::{CompactionFilter, CompactionFilterResult, Context, 
 use db::{AbstractTree, KeyspaceCreateOptions, PersistMode, Readable};
 use meridian_base::error::{Error, Result};
 use meridian_base::id::GroupId;
+use meridian_base::workers;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -96,6 +97,7 @@ impl Disk for FjallDisk {
         Ok(all)
     }
     fn put_records(&self, changes: &[(Vec<u8>, Option<Vec<u8>>)]) -> Result<()> {
+        workers::assert_may_wait("the sync of a record");
         let mut batch = self.database.batch().durability(Some(PersistMode::SyncAll));
         for (name, content) in changes {
             match content {
@@ -116,6 +118,7 @@ impl Disk for FjallDisk {
         [Space::Current, Space::History].iter().all(|space| self.database.keyspace_exists(&keyspace_name(id, *space)))
     }
     fn open_spaces(&self, id: SpacesId) -> Result<Arc<dyn Spaces>> {
+        workers::assert_may_wait("making a space");
         let open = |space| self.database.keyspace(&keyspace_name(id, space), KeyspaceCreateOptions::default);
         Ok(Arc::new(FjallSpaces {
             current: open(Space::Current).map_err(self.fail("open"))?,
@@ -126,6 +129,7 @@ impl Disk for FjallDisk {
         }))
     }
     fn drop_spaces(&self, id: SpacesId) -> Result<()> {
+        workers::assert_may_wait("the end of a space");
         for space in [Space::Current, Space::History] {
             let name = keyspace_name(id, space);
             if self.database.keyspace_exists(&name) {
@@ -190,6 +194,7 @@ impl Spaces for FjallSpaces {
         Box::new(FjallView::new(&self.database, &self.current, &self.history, &self.path))
     }
     fn write(&self, rows: usize, fill: &mut dyn FnMut(&mut dyn Sink) -> Result<()>) -> Result<()> {
+        workers::assert_may_wait("a flush");
         if rows >= self.ingest_rows_min {
             let fail = |e| translate(self.current.path(), "write", e);
             let mut current = self.current.start_ingestion().map_err(fail)?;
@@ -208,6 +213,7 @@ impl Spaces for FjallSpaces {
         }
     }
     fn erase(&self, space: Space, ranges: &[(Vec<u8>, Vec<u8>)], has_room: bool) -> Result<bool> {
+        workers::assert_may_wait("the end of old versions");
         let keyspace = self.keyspace(space);
         let fail = |e| translate(keyspace.path(), "erase from", e);
         let tables = keyspace.table_count();

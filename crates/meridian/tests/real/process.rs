@@ -181,6 +181,13 @@ impl Drop for Node {
         // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        // A task that panics ends by itself, and its node may go on.
+        let text = self.log.text();
+        if let Some(line) = text.lines().position(|line| line.contains("panicked at"))
+            && !std::thread::panicking()
+        {
+            panic!("a task of the node panicked: {}", text.lines().skip(line).take(3).collect::<Vec<_>>().join("\n"));
+        }
     }
 }
 

@@ -4,7 +4,6 @@ use crate::catalog::steps::StepCall;
 use crate::gateway::Gateway;
 use crate::gateway::in_doubt;
 use crate::gateway::txn::Txn;
-use crate::membership::certificates::Certificates;
 use crate::replica::groups::Route;
 use crate::replica::pod::leader::LEADER;
 use crate::replica::pods::PodHosts;
@@ -360,7 +359,7 @@ impl Environment for Env {
     fn reload(&self) {
         let shared = self.0.shared.clone();
         let reload = async move {
-            match shared.certificates.as_ref().map_or(Ok(()), Certificates::reload) {
+            match shared.certificates.as_ref().map_or(Ok(()), |c| c.reload()) {
                 Ok(()) => tracing::info!("event=certificates_reloaded"),
                 Err(e) => tracing::error!("the certificates were not reloaded: {e}"),
             }

@@ -15,12 +15,16 @@ pub(crate) fn read(runtime: &Arc<dyn Runtime>, name: &str, bytes_max: u64) -> io
 }
 
 /// Replaces the file; durable when it returns.
-pub(crate) async fn write(runtime: &Arc<dyn Runtime>, name: &str, text: &str) -> io::Result<()> {
-    let disk = runtime.disk();
-    let new = format!("{name}.new");
-    let file = disk.open(&new, true)?;
-    file.set_len(0)?;
-    file.write_at(0, text.as_bytes())?;
-    file.sync().await?;
-    disk.rename(&new, name)
+pub(crate) async fn write(runtime: &Arc<dyn Runtime>, name: &'static str, text: String) -> io::Result<()> {
+    let of_node = runtime.clone();
+    let replacing = async move {
+        let disk = of_node.disk();
+        let new = format!("{name}.new");
+        let file = disk.open(&new, true)?;
+        file.set_len(0)?;
+        file.write_at(0, text.as_bytes())?;
+        file.sync().await?;
+        disk.rename(&new, name)
+    };
+    runtime.run_io_steps("small-file", replacing).await
 }

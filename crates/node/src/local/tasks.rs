@@ -31,6 +31,12 @@ impl Tasks {
         }
     }
 
+    /// None yet, all on the scheduler that this is called on.
+    #[cfg(test)]
+    pub fn here() -> Tasks {
+        Tasks { running: Mutex::new(Some(JoinSet::new())), work: Handle::current(), protocol: Handle::current() }
+    }
+
     /// Starts a task; not any more once the node has stopped.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.spawn_on(&self.work, Box::pin(task));
@@ -73,8 +79,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_tasks_hold_is_let_go_when_they_are_stopped() {
-        let (here, held) = (Handle::current(), Arc::new(()));
-        let tasks = Tasks { running: Mutex::new(Some(JoinSet::new())), work: here.clone(), protocol: here };
+        let (tasks, held) = (Tasks::here(), Arc::new(()));
         for _ in 0..3 {
             let held = held.clone();
             tasks.spawn(async move {

@@ -34,7 +34,7 @@ pub(crate) fn load(runtime: &Arc<dyn Runtime>) -> Vec<NodeRecord> {
 
 /// Writes the addresses down, all at once.
 pub(crate) async fn save(runtime: &Arc<dyn Runtime>, nodes: &[NodeRecord]) {
-    if let Err(e) = small_file::write(runtime, FILE, &format(nodes)).await {
+    if let Err(e) = small_file::write(runtime, FILE, format(nodes)).await {
         tracing::info!("cannot write {}: {e}", runtime.disk().describe(FILE));
     }
 }

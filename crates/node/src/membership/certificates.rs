@@ -123,6 +123,16 @@ impl Certificates {
         Ok(())
     }
 
+    /// Does what changes its files, which are synced, where that may wait for a disk.
+    pub(crate) async fn change<T: Send + 'static>(
+        self: &Arc<Self>,
+        runtime: &Arc<dyn Runtime>,
+        change: impl FnOnce(&Certificates) -> T + Send + 'static,
+    ) -> T {
+        let certificates = self.clone();
+        runtime.run_io("certificates", move || change(&certificates)).await
+    }
+
     /// Takes what is in the directory from now on. After an error everything is as before.
     pub(crate) fn reload(&self) -> meridian_pki::Result<()> {
         let Some(tls) = self.keys.tls() else { return Ok(()) };

@@ -203,7 +203,7 @@ pub(crate) async fn advance(shared: &Shared, by: Duration) -> Result<()> {
     let steady = runtime.physical_micros() + by.as_micros() as u64;
     // First to the disk: a process that is restarted goes on from there.
     let text = format!("wall {}\nsteady {steady}\n", runtime.wall_micros());
-    small_file::write(runtime, FILE, &text).await.map_err(|e| Error::unavailable(format!("the clock is not moved: {e}")))?;
+    small_file::write(runtime, FILE, text).await.map_err(|e| Error::unavailable(format!("the clock is not moved: {e}")))?;
     clock.advance(by);
     shared.clocks.moved();
     tracing::warn!("an operator moved this node's clock ahead by {}, to where the promise of group {group} ends", in_words(by));

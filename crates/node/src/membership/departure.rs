@@ -92,11 +92,17 @@ impl Shared {
 pub(crate) async fn finish(shared: &Arc<Shared>) -> Result<BTreeSet<GroupId>> {
     let left = shared.directory.departures.left();
     for group in &left {
-        shared.groups.common.store.drop_group(*group)?;
-        shared.groups.common.log.forget(*group).await?;
-        shared.directory.holdings.remove(&shared.runtime, *group).await?;
+        forget(shared, *group).await?;
     }
     Ok(left)
+}
+
+/// Deletes what there is of a replica that has left.
+async fn forget(shared: &Arc<Shared>, group: GroupId) -> Result<()> {
+    let store = shared.groups.common.store.clone();
+    shared.runtime.run_io("drop-replica", move || store.drop_group(group)).await?;
+    shared.groups.common.log.forget(group).await?;
+    shared.directory.holdings.remove(&shared.runtime, group).await
 }
 
 /// Keeps looking for replicas that belong here no more, or run with the wrong timing.
@@ -166,9 +172,7 @@ async fn delete(shared: &Arc<Shared>, replica: &Arc<Replica>) -> Result<()> {
     shared.groups.remove(group);
     replica.raft().shutdown().await;
     shared.directory.departures.set(&shared.runtime, group, Departure { last, is_back: false }).await?;
-    shared.groups.common.store.drop_group(group)?;
-    shared.groups.common.log.forget(group).await?;
-    shared.directory.holdings.remove(&shared.runtime, group).await
+    forget(shared, group).await
 }
 
 /// A group whose voters are in several regions wants longer timeouts, and its survival goal may

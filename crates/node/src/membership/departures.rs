@@ -70,7 +70,7 @@ impl Departures {
         let mut known = self.known.lock().clone();
         known.insert(group, departure);
         let failed = |e: io::Error| Error::fatal(format!("cannot write {}: {e}", runtime.disk().describe(FILE)));
-        small_file::write(runtime, FILE, &format(&known)).await.map_err(failed)?;
+        small_file::write(runtime, FILE, format(&known)).await.map_err(failed)?;
         *self.known.lock() = known;
         Ok(())
     }

@@ -97,7 +97,7 @@ impl Shared {
 
     async fn save_founding(&self, state: &State) -> Result<()> {
         let failed = |e: io::Error| Error::fatal(format!("cannot write {}: {e}", self.runtime.disk().describe(FILE)));
-        small_file::write(&self.runtime, FILE, &state.text()).await.map_err(failed)
+        small_file::write(&self.runtime, FILE, state.text()).await.map_err(failed)
     }
 
     /// Answers a process that has no identity.

@@ -75,7 +75,7 @@ impl Holdings {
             return Ok(());
         }
         let failed = |e: io::Error| Error::fatal(format!("cannot write {}: {e}", runtime.disk().describe(FILE)));
-        small_file::write(runtime, FILE, &format(&next)).await.map_err(failed)?;
+        small_file::write(runtime, FILE, format(&next)).await.map_err(failed)?;
         *self.known.lock() = next;
         Ok(())
     }

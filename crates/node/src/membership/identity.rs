@@ -1,13 +1,17 @@
 //! Who a data directory belongs to: the file `node`.
 
+use crate::local::small_file;
 use meridian_base::runtime::Runtime;
 use meridian_base::{Error, GroupId, NodeId, Result};
 use meridian_raft::NodeLog;
 use meridian_store::Store;
 use std::collections::BTreeSet;
+use std::io;
 use std::sync::Arc;
 
 const FILE: &str = "node";
+/// A file that is longer is not ours.
+const BYTES_MAX: u64 = 4096;
 /// The version of the data directory's layout as a whole.
 const FORMAT: u32 = 4;
 /// Directories of this format are upgraded in place: in those of format 4 the catalog may hold a
@@ -49,18 +53,11 @@ pub fn is_older(runtime: &Arc<dyn Runtime>) -> Result<bool> {
 }
 
 fn read(runtime: &Arc<dyn Runtime>) -> Result<Option<String>> {
-    let disk = runtime.disk();
-    let place = disk.describe(FILE);
-    let failed = |e: std::io::Error| Error::fatal(format!("cannot read {place}: {e}"));
-    let file = match disk.open(FILE, false) {
-        Ok(file) => file,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(failed(e)),
-    };
-    let mut bytes = vec![0; file.len().map_err(failed)?.min(4096) as usize];
-    let read = file.read_at(0, &mut bytes).map_err(failed)?;
-    bytes.truncate(read);
-    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+    match small_file::read(runtime, FILE, BYTES_MAX) {
+        Ok(text) => Ok(Some(text)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Error::fatal(format!("cannot read {}: {e}", runtime.disk().describe(FILE)))),
+    }
 }
 
 pub(crate) const LOST_HINT: &str =
@@ -100,15 +97,8 @@ pub fn check_holdings(runtime: &Arc<dyn Runtime>, held: BTreeSet<GroupId>, log: 
 
 /// Writes the identity, durably and all at once.
 pub async fn save(runtime: &Arc<dyn Runtime>, identity: Identity) -> Result<()> {
-    let disk = runtime.disk();
-    let text = text(identity, FORMAT);
-    let failed = |e: std::io::Error| Error::fatal(format!("cannot write {}: {e}", disk.describe(FILE)));
-    let new = format!("{FILE}.new");
-    let file = disk.open(&new, true).map_err(failed)?;
-    file.set_len(0).map_err(failed)?;
-    file.write_at(0, text.as_bytes()).map_err(failed)?;
-    file.sync().await.map_err(failed)?;
-    disk.rename(&new, FILE).map_err(failed)
+    let failed = |e: io::Error| Error::fatal(format!("cannot write {}: {e}", runtime.disk().describe(FILE)));
+    small_file::write(runtime, FILE, text(identity, FORMAT)).await.map_err(failed)
 }
 
 const CHECKSUM: &str = "checksum ";

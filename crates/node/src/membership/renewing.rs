@@ -54,7 +54,7 @@ fn serial(bytes: &[u8]) -> u64 {
 }
 
 /// With a new key. The id is that of the connection that asks, or of this node itself.
-pub(crate) async fn renew(shared: &Arc<Shared>, certificates: &Certificates, tls: &Tls, record: &NodeRecord) -> Result<()> {
+pub(crate) async fn renew(shared: &Arc<Shared>, certificates: &Arc<Certificates>, tls: &Tls, record: &NodeRecord) -> Result<()> {
     let told = |e: meridian_pki::Error| Error::unavailable(e.to_string());
     let key = PrivateKey::generate();
     let certify = Certify { key: key.public().map_err(told)?, hosts: hosts_of(record), token: None };
@@ -63,5 +63,5 @@ pub(crate) async fn renew(shared: &Arc<Shared>, certificates: &Certificates, tls
     let _changing = certificates.changing.lock().await;
     // What cannot be used is not kept.
     tls.replace(tls.current().bundle.clone(), &pair).map_err(told)?;
-    certificates.directory.save_pair(NODE, &pair).map_err(told)
+    certificates.change(&shared.runtime, move |c| c.directory.save_pair(NODE, &pair)).await.map_err(told)
 }

@@ -35,7 +35,7 @@ fn refused(why: impl Into<String>) -> Error {
     Error::sql("55000", why)
 }
 
-fn secured(shared: &Shared) -> Result<(&Certificates, Arc<Tls>)> {
+fn secured(shared: &Shared) -> Result<(&Arc<Certificates>, Arc<Tls>)> {
     let certificates = shared.certificates.as_ref();
     let found = certificates.and_then(|c| Some((c, c.keys.tls()?)));
     found.ok_or_else(|| refused("a cluster that was started with --insecure has no authority"))
@@ -108,7 +108,9 @@ async fn begin(shared: &Arc<Shared>, before: Option<&StoredRotation>) -> Result<
             .hint("Ask the node that has ca.key: by default the one that founded the cluster."));
     }
     let _changing = certificates.changing.lock().await;
-    let endorsed = introduced(certificates, ClusterId(shared.rpc.cluster()), before, now(&shared.runtime)).map_err(unusable)?;
+    let (cluster, known, now) = (ClusterId(shared.rpc.cluster()), before.cloned(), now(&shared.runtime));
+    let introducing = certificates.change(&shared.runtime, move |c| introduced(c, cluster, known.as_ref(), now));
+    let endorsed = introducing.await.map_err(unusable)?;
     let (old, new) = (endorsed.old(), endorsed.new_authority());
     let phase = Phase::Introduced { old, new };
     let next = StoredRotation { phase, endorsed, signer: shared.me(), is_forced: false };
@@ -246,7 +248,7 @@ pub(crate) async fn keep(shared: Arc<Shared>, record: NodeRecord) {
 }
 
 /// Does what a phase wants of a node, as far as it is not done.
-async fn follow(shared: &Arc<Shared>, certificates: &Certificates, record: &NodeRecord, stored: &StoredRotation) -> Result<()> {
+async fn follow(shared: &Arc<Shared>, certificates: &Arc<Certificates>, record: &NodeRecord, stored: &StoredRotation) -> Result<()> {
     let told = |e: meridian_pki::Error| Error::unavailable(e.to_string());
     let (tls, changing) = (secured(shared)?.1, certificates.changing.lock().await);
     let (wanted, new) = (Rotation::at(stored.phase, certificates.keys.rules), stored.new_authority());
@@ -256,11 +258,13 @@ async fn follow(shared: &Arc<Shared>, certificates: &Certificates, record: &Node
         return Ok(());
     }
     if wanted.trusted().contains(&new) && !was.trusts.contains(&new) {
-        trust(certificates, ClusterId(shared.rpc.cluster()), stored).map_err(told)?;
+        let (cluster, stored) = (ClusterId(shared.rpc.cluster()), stored.clone());
+        certificates.change(&shared.runtime, move |c| trust(c, cluster, &stored)).await.map_err(told)?;
         tracing::info!("event=authority_trusted authority={new}");
     }
-    let now = now(&shared.runtime);
-    change_keys(certificates, &tls, wanted.signer(), stored, now).map_err(told)?;
+    let (now, signer, of_node, known) = (now(&shared.runtime), wanted.signer(), tls.clone(), stored.clone());
+    let changing_keys = certificates.change(&shared.runtime, move |c| change_keys(c, &of_node, signer, &known, now));
+    changing_keys.await.map_err(told)?;
     drop(changing);
     if !matches!(stored.phase, Phase::Introduced { .. }) && tls.report().map_err(told)?.shows != wanted.signer() {
         renew(shared, certificates, &tls, record).await?;
@@ -271,7 +275,8 @@ async fn follow(shared: &Arc<Shared>, certificates: &Certificates, record: &Node
     }
     let _changing = certificates.changing.lock().await;
     for gone in [stored.endorsed.old(), new].into_iter().filter(|a| !wanted.trusted().contains(a)) {
-        if distrust(certificates, &tls, gone).map_err(told)? {
+        let of_node = tls.clone();
+        if certificates.change(&shared.runtime, move |c| distrust(c, &of_node, gone)).await.map_err(told)? {
             tracing::info!("event=authority_distrusted authority={gone}");
             if stored.is_forced {
                 // Whoever has the old key may have opened some.

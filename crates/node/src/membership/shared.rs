@@ -37,7 +37,7 @@ pub(crate) struct Shared {
     /// What its files say.
     pub(crate) directory: Directory,
     /// What it shows others, and how it knows them; `None`: nothing (`--insecure`).
-    pub(crate) certificates: Option<Certificates>,
+    pub(crate) certificates: Option<Arc<Certificates>>,
     /// The last to be dropped: the data directory is let go when the store is closed.
     pub(crate) runtime: Arc<dyn Runtime>,
 }
@@ -49,7 +49,7 @@ impl Shared {
         groups: Arc<Groups>,
         peers: Peers,
         directory: Directory,
-        certificates: Option<Certificates>,
+        certificates: Option<Arc<Certificates>>,
     ) -> Arc<Shared> {
         let common = &groups.common;
         Arc::new(Shared {

@@ -17,7 +17,7 @@ use std::time::Duration;
 const CALL: Duration = Duration::from_secs(3);
 
 fn certificates(shared: &Shared) -> Result<&Certificates> {
-    shared.certificates.as_ref().ok_or_else(|| Error::unavailable("this cluster has no certificates"))
+    shared.certificates.as_deref().ok_or_else(|| Error::unavailable("this cluster has no certificates"))
 }
 
 /// A certificate, of this node or of the first other one that signs.

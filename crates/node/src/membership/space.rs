@@ -27,7 +27,9 @@ pub(crate) async fn keep(shared: Arc<Shared>, options: RoomOptions) {
     let mut log_waits = shared.groups.common.log.waits_for_room();
     loop {
         let waits = *log_waits.borrow_and_update();
-        let is_near = look(&shared, options, waits).unwrap_or_else(|e| {
+        let of_node = shared.clone();
+        let looked = shared.runtime.run_io("look-at-space", move || look(&of_node, options, waits)).await;
+        let is_near = looked.unwrap_or_else(|e| {
             tracing::warn!("the room on the disk is not known: {e}");
             false
         });

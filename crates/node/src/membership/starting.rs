@@ -160,7 +160,7 @@ pub(crate) async fn restart(shared: &Arc<Shared>, replica: &Arc<Replica>) -> Res
         tracing::info!("{}: the replica of {} starts again", shared.me(), replica.id);
         shared.groups.remove(replica.id);
         replica.raft().shutdown().await;
-        replica.flush_all()?;
+        replica.flush_now().await?;
         replica.retire();
     }
     ensure_replica(shared, replica.id).await.map(drop)

@@ -181,11 +181,10 @@ impl Replica {
     ) -> Result<()> {
         let machine: Arc<dyn raft::StateMachine> = Arc::new(machine::Machine(Arc::downgrade(self)));
         let starting = raft::Group::start(options, self.common.log.clone(), machine, transport, self.common.runtime.clone());
-        let tasks = &self.common.life.tasks;
-        let group = tasks.on_protocol(starting).await??;
+        let group = self.common.life.tasks.on_protocol(starting).await??;
         let _ = self.raft.set(group);
-        tasks.spawn_protocol(self.clone().follow_leadership(clock_compared));
-        tasks.spawn(self.clone().flush_regularly());
+        self.common.life.spawn_protocol(self.clone().follow_leadership(clock_compared));
+        self.common.life.spawn(self.clone().flush_regularly());
         if let Some(pod) = self.pod() {
             let replica = Arc::downgrade(self);
             self.raft().on_lease_withdrawn(move || {
@@ -193,7 +192,7 @@ impl Replica {
                     replica.end_generation();
                 }
             });
-            tasks.spawn(self.clone().run_pod(pod.clone()));
+            self.common.life.spawn(self.clone().run_pod(pod.clone()));
         }
         Ok(())
     }
@@ -627,6 +626,12 @@ impl Replica {
         }
         while self.flush()? {}
         Ok(())
+    }
+
+    /// [`Replica::flush_all`], for a task that must not wait for the disk.
+    pub async fn flush_now(self: &Arc<Self>) -> Result<()> {
+        let replica = self.clone();
+        self.common.runtime.run_io("flush-replica", move || replica.flush_all()).await
     }
 
     /// Whether the store has nothing of the group.

@@ -54,8 +54,9 @@ pub(crate) fn start(shared: &Arc<Shared>, gc_ttl: Duration, gc_interval: Duratio
             }
         }
     };
-    of_node.runtime.spawn_io("flush", Box::pin(flushes));
-    of_node.runtime.spawn_io("sweep", Box::pin(sweep::keep(of_node.clone(), sweep_due)));
+    of_node.runtime.spawn_io("flush", Box::pin(of_node.life.needed(flushes)));
+    let sweeps = sweep::keep(of_node.clone(), sweep_due);
+    of_node.runtime.spawn_io("sweep", Box::pin(of_node.life.needed(sweeps)));
     let shared = of_node.clone();
     of_node.spawn(async move {
         let mut log_failure = shared.groups.common.log.failure();

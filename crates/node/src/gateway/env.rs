@@ -4,12 +4,13 @@ use crate::catalog::steps::StepCall;
 use crate::gateway::Gateway;
 use crate::gateway::in_doubt;
 use crate::gateway::txn::Txn;
+use crate::membership::ask::Tries;
 use crate::replica::groups::Route;
 use crate::replica::pod::leader::LEADER;
 use crate::replica::pods::PodHosts;
 use crate::transport::wire::{Changed, Request, Response, Slice, Standing};
 use meridian_base::version::ClusterVersion;
-use meridian_base::{DescriptorId, Error, ErrorKind, GroupId, Result, SchemaVersion, SessionId, Timestamp, TxnId};
+use meridian_base::{DescriptorId, Error, GroupId, Result, SchemaVersion, SessionId, Timestamp, TxnId};
 use meridian_pod::HostFigures;
 use meridian_sql::catalog::{Catalog, CatalogChange};
 use meridian_sql::env::{Environment, GroupRow, NodeLocality, PodHostRow, SessionRow, StepRow, TransactionRow, TxnOptions};
@@ -62,14 +63,14 @@ impl Env {
         shared.check_homes_reach(change)?;
         let id = TxnId { hlc: shared.clock.tick(shared.runtime.physical_micros()), gateway: shared.me() };
         let begun = Instant::now();
-        let (mut attempt, mut is_again) = (0, false);
+        let (mut tries, mut is_again) = (Tries::for_at_most(FIND_PATIENCE), false);
         loop {
             // Of a step that may have been taken, only the catalog knows.
             if !is_again {
                 shared.check_reach(GroupId::CATALOG)?;
             }
             let call = StepCall { id, from: shared.me(), base, change: change.clone(), with: with.to_vec(), is_again };
-            let why = match self.try_coordinator(call, attempt).await {
+            let why = match self.try_coordinator(call, tries.made()).await {
                 Tried::Answered(Changed::Unknown) => {
                     is_again = true;
                     Error::unavailable("the catalog's primary lost its place while it had the step")
@@ -88,14 +89,10 @@ impl Env {
             if is_again && begun.elapsed() >= STEP_TIMEOUT {
                 return Err(outcome_unknown(why.message()));
             }
-            if !is_again && begun.elapsed() >= FIND_PATIENCE {
+            if !is_again && tries.are_over() {
                 return Err(why);
             }
-            if why.kind() != ErrorKind::NotPrimary || !attempt.is_multiple_of(2) {
-                shared.groups.forget_route(GroupId::CATALOG);
-            }
-            crate::membership::ask::backoff(attempt).await;
-            attempt += 1;
+            tries.pause_and_look(&shared.groups, GroupId::CATALOG, &why).await;
         }
     }
 

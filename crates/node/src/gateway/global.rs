@@ -24,6 +24,7 @@
 //! much time has passed it is done again. Nothing waits while it holds a place in the group.
 
 use crate::local::metrics::Counter;
+use crate::membership::ask::Tries;
 use crate::membership::shared::Shared;
 use crate::replica::Replica;
 use crate::replica::groups::Route;
@@ -110,15 +111,15 @@ impl Shared {
     /// The nearest replica's reply; the primary's, if those in the region are behind. With the
     /// round trips between regions.
     async fn ask_global(&self, group: GroupId, question: Question<'_>) -> Result<(Reply, u32)> {
-        let deadline = Instant::now() + READ_PATIENCE;
-        let (mut attempt, mut round_trips) = (0, 0);
+        let mut tries = Tries::for_at_most(READ_PATIENCE);
+        let mut round_trips = 0;
         loop {
             match self.ask_near(group, question).await {
                 Err(e) if e.is_unavailable() => {}
                 other => return other.map(|reply| (reply, round_trips)),
             }
             self.check_reach(group)?;
-            let far = match self.groups.route(group, attempt) {
+            let far = match self.groups.route(group, tries.made()) {
                 Some(Route::Local(replica)) => question.at(&replica, PRIMARY_PATIENCE).await,
                 Some(Route::Remote(node)) => {
                     self.groups.common.metrics.add(Counter::GlobalReadsBehind);
@@ -128,12 +129,9 @@ impl Shared {
                 None => Err(Error::unavailable(format!("no primary of group {group} is known"))),
             };
             match far {
-                Err(e) if e.is_unavailable() && Instant::now() < deadline => {}
-                other => return other.map(|reply| (reply, round_trips)),
+                Err(e) => tries.another_primary(&self.groups, group, e).await?,
+                Ok(reply) => return Ok((reply, round_trips)),
             }
-            self.groups.forget_route(group);
-            crate::membership::ask::backoff(attempt).await;
-            attempt += 1;
         }
     }
 

@@ -12,7 +12,7 @@
 
 use crate::membership::shared::Shared;
 use crate::replica::Replica;
-use crate::replica::groups::Route;
+use crate::replica::groups::{Groups, Route};
 use crate::transport::wire::{Request, Response};
 use meridian_base::{Error, ErrorKind, GroupId, Result};
 use std::future::Future;
@@ -47,22 +47,13 @@ pub(crate) trait Ask: Send + Sync {
 impl Shared {
     /// The answer of a group's primary. See the module's essay.
     pub(crate) async fn call_primary<A: Ask>(self: &Arc<Self>, group: GroupId, patience: Duration, ask: &A) -> Result<A::Answer> {
-        let deadline = Instant::now() + patience;
-        let mut attempt = 0;
+        let mut tries = Tries::for_at_most(patience);
         loop {
             if A::IS_DROPPED {
                 self.check_reach(group)?;
             }
-            match self.try_primary(group, attempt, ask).await {
-                Err(e) if e.is_unavailable() && Instant::now() < deadline => {
-                    // A node that is not the primary may have said who is. Every other time that is
-                    // not believed: two nodes may name each other.
-                    if e.kind() != ErrorKind::NotPrimary || !attempt.is_multiple_of(2) {
-                        self.groups.forget_route(group);
-                    }
-                    backoff(attempt).await;
-                    attempt += 1;
-                }
+            match self.try_primary(group, tries.made(), ask).await {
+                Err(e) => tries.another_primary(&self.groups, group, e).await?,
                 answered => return answered,
             }
         }
@@ -81,8 +72,65 @@ impl Shared {
     }
 }
 
-/// Pauses before a question is asked again.
-pub(crate) async fn backoff(attempt: u32) {
-    let pause = Duration::from_millis(5 << attempt.min(5)).min(BACKOFF_MAX);
-    tokio::time::sleep(pause).await;
+/// Tries of one question, with a pause after each that failed.
+pub(crate) struct Tries {
+    deadline: Instant,
+    made: u32,
+}
+
+impl Tries {
+    /// None yet. After this time a failure is the answer.
+    pub(crate) fn for_at_most(patience: Duration) -> Tries {
+        Tries { deadline: Instant::now() + patience, made: 0 }
+    }
+
+    /// How many have failed, which chooses whom to ask when several may know.
+    pub(crate) fn made(&self) -> u32 {
+        self.made
+    }
+
+    /// The patience begins once more.
+    pub(crate) fn extend(&mut self, patience: Duration) {
+        self.deadline = Instant::now() + patience;
+    }
+
+    /// Whether the last failure is the answer.
+    pub(crate) fn are_over(&self) -> bool {
+        Instant::now() >= self.deadline
+    }
+
+    /// After a failure that goes by: pauses before the next try. Gives another one back, and the
+    /// last.
+    pub(crate) async fn again(&mut self, e: Error) -> Result<()> {
+        if !e.is_unavailable() || self.are_over() {
+            return Err(e);
+        }
+        self.pause().await;
+        Ok(())
+    }
+
+    /// The same for a question to a group's primary.
+    pub(crate) async fn another_primary(&mut self, groups: &Groups, group: GroupId, e: Error) -> Result<()> {
+        if !e.is_unavailable() || self.are_over() {
+            return Err(e);
+        }
+        self.pause_and_look(groups, group, &e).await;
+        Ok(())
+    }
+
+    /// Pauses, with another idea of who the primary is, whatever the patience.
+    pub(crate) async fn pause_and_look(&mut self, groups: &Groups, group: GroupId, why: &Error) {
+        // A node that is not the primary may have said who is. Every other time that is not
+        // believed: two nodes may name each other.
+        if why.kind() != ErrorKind::NotPrimary || !self.made.is_multiple_of(2) {
+            groups.forget_route(group);
+        }
+        self.pause().await;
+    }
+
+    async fn pause(&mut self) {
+        let pause = Duration::from_millis(5 << self.made.min(5)).min(BACKOFF_MAX);
+        tokio::time::sleep(pause).await;
+        self.made += 1;
+    }
 }

@@ -3,16 +3,14 @@
 //! afterwards: the participants have each other's votes.
 
 use super::commit::unknown_outcome;
-use super::protocol::{CommitProtocol, PrepareOrder};
-use super::reads::ATTEMPTS_AT_REPLICAS;
-use super::{Protocol, Txn};
+use super::Txn;
 use crate::gateway::Gateway;
 use crate::gateway::delivery;
 use crate::membership::shared::Shared;
 use crate::replica::groups::Route;
 use crate::transport::wire::Found;
 use meridian_base::{
-    BallotMessage, CommitRequest, Conflict, ConflictReason, Error, GroupId, Key, Ledger, Prepare, Refusal, Result, Standing,
+    BallotMessage, CommitRequest, Conflict, ConflictReason, Error, GroupId, Key, Prepare, Refusal, Result,
     Timestamp, TxnId, Vote, limits,
 };
 use meridian_commit::{Coordination, Verdict};
@@ -20,12 +18,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
-
-/// How long a coordinator waits for its decision to be in the log, and how often it looks. The
-/// votes decide in any case.
-const DECISION_PATIENCE: Duration = Duration::from_secs(5);
-const DECISION_PAUSE: Duration = Duration::from_millis(1);
 
 /// The votes for this node's transactions find their way by id.
 pub(crate) type Ballots = parking_lot::Mutex<BTreeMap<TxnId, mpsc::Sender<Heard>>>;
@@ -93,9 +85,7 @@ impl Txn {
         let prepares = self.prepares(slices);
         let participants: Vec<GroupId> = prepares.keys().copied().collect();
         let Counted { verdict, votes, .. } = self.vote_on(id, prepares).await;
-        if self.protocol.commit == CommitProtocol::Coordinator {
-            announce(&self.gateway.shared, id, &participants, &votes).await;
-        }
+        self.protocol.announce(&self.gateway.shared, id, &participants, &votes).await;
         match verdict {
             Verdict::Committed(at) => {
                 for (group, writes) in &written {
@@ -129,12 +119,10 @@ impl Txn {
     pub(super) fn prepares(&self, slices: BTreeMap<GroupId, CommitRequest>) -> BTreeMap<GroupId, Prepare> {
         let participants: Vec<GroupId> = slices.keys().copied().collect();
         let longest = participants.iter().map(|g| self.gateway.shared.one_way_delay(*g)).max().unwrap_or_default();
-        // Who reads at primaries has queued for whatever it locks. The baselines of the benches
-        // overtake, as they do.
-        let is_late = self.protocol.reads_at_primaries() || self.attempts >= ATTEMPTS_AT_REPLICAS;
+        let is_late = self.protocol.is_late(self.attempts);
         let prepare = |(group, slice): (GroupId, CommitRequest)| {
             let hold = match self.gateway.shared.groups.is_primary_near(group) {
-                true => hold(self.protocol, longest.saturating_sub(self.gateway.shared.one_way_delay(group))),
+                true => self.protocol.hold(longest.saturating_sub(self.gateway.shared.one_way_delay(group))),
                 false => Duration::ZERO,
             };
             let has_queued = is_late || self.parts.iter().any(|p| p.group == group && p.has_queued());
@@ -169,44 +157,6 @@ pub(crate) async fn vote_on(gateway: &Arc<Gateway>, id: TxnId, prepares: BTreeMa
                 }
             }
             () = tokio::time::sleep(wait.max(Duration::from_millis(1))) => coordination.tick(now(), &mut out),
-        }
-    }
-}
-
-/// How long the initiator's copy, which arrives at once, waits: so that home reserves no longer
-/// than the others (S-DUR §4.4). A participant that waits certifies early when only its own vote is
-/// missing.
-fn hold(protocol: Protocol, delay: Duration) -> Duration {
-    match (protocol.commit, protocol.order) {
-        (CommitProtocol::Coordinator, _) | (_, PrepareOrder::First) => Duration::ZERO,
-        (_, PrepareOrder::Delayed) => delay,
-        (_, PrepareOrder::Last) => limits::PREPARE_WAIT_MAX,
-    }
-}
-
-/// A coordinator's second round, as the votes that its decision follows from. It is durable in this
-/// region, at the initiator's own group, before anybody else hears of it; an abort need not be
-/// (presumed abort).
-async fn announce(shared: &Arc<Shared>, id: TxnId, participants: &[GroupId], votes: &BTreeMap<GroupId, Vote>) {
-    let is_commit = votes.len() == participants.len() && votes.values().all(|v| matches!(v, Vote::Yes(_)));
-    let message = |from: GroupId, vote: &Vote| {
-        let vote = if let Vote::No(_) = vote { Vote::No(Refusal::default()) } else { vote.clone() };
-        BallotMessage::Vote { id, from, vote }
-    };
-    let own = participants.iter().filter(|_| is_commit).find_map(|group| shared.groups.local_primary(*group));
-    if let Some(own) = &own {
-        for (from, vote) in votes {
-            // A primary that has just ceased to be one leaves the outcome to its successor.
-            let _ = own.ballot(message(*from, vote));
-        }
-        let deadline = Instant::now() + DECISION_PATIENCE;
-        while matches!(own.core.lock().state.standing(id), Standing::Prepared(_)) && Instant::now() < deadline {
-            tokio::time::sleep(DECISION_PAUSE).await;
-        }
-    }
-    for group in participants.iter().filter(|group| own.as_ref().is_none_or(|own| own.id != **group)) {
-        for (from, vote) in votes.iter().filter(|(from, _)| *from != group) {
-            shared.spawn(delivery::deliver(shared.clone(), *group, message(*from, vote)));
         }
     }
 }

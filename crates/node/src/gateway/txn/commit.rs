@@ -13,7 +13,7 @@ use super::Txn;
 use super::overlay::Newer;
 use super::part::Part;
 use crate::local::metrics::Counter;
-use crate::membership::ask::Ask;
+use crate::membership::ask::{Ask, Tries};
 use crate::membership::shared::Shared;
 use crate::replica::Replica;
 use crate::replica::groups::Route;
@@ -29,7 +29,6 @@ use meridian_sql::env::Transaction;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 
 /// How long a commit is repeated before its outcome is reported as unknown (40003). Below
 /// `WATERMARK_LAG`, so that a primary never has to say «forgotten» to a gateway that is still
@@ -225,16 +224,15 @@ impl Txn {
         let id = self.commit_id();
         let global = self.global_reads();
         let request = Arc::new(self.slice(at, id, &global));
-        let deadline = Instant::now() + COMMIT_PATIENCE;
-        let mut attempt = 0;
+        let mut tries = Tries::for_at_most(COMMIT_PATIENCE);
         let mut may_have_happened = false;
         loop {
             // By an earlier attempt. Then only an outcome ends it: what this one fails for says
             // nothing about that one.
             let is_doubtful = may_have_happened;
             let route = match is_plain(&request) {
-                true => self.gateway.shared.groups.route_plain(group, attempt),
-                false => self.gateway.shared.groups.route(group, attempt),
+                true => self.gateway.shared.groups.route_plain(group, tries.made()),
+                false => self.gateway.shared.groups.route(group, tries.made()),
             };
             let outcome = match route {
                 Some(Route::Local(replica)) => {
@@ -263,12 +261,10 @@ impl Txn {
                     if !may_have_happened {
                         self.gateway.shared.check_reach(group)?;
                     }
-                    if Instant::now() >= deadline {
+                    if tries.are_over() {
                         return Err(if may_have_happened { unknown_outcome(e.message()) } else { e });
                     }
-                    self.gateway.shared.groups.forget_route(group);
-                    crate::membership::ask::backoff(attempt).await;
-                    attempt += 1;
+                    tries.pause_and_look(&self.gateway.shared.groups, group, &e).await;
                 }
                 Err(e) => return Err(e),
             }
@@ -335,7 +331,7 @@ impl Txn {
         }
         if conflict.reason == ConflictReason::Locked {
             // Its turn comes at the primary, where the queue is.
-            self.gateway.refusals.note(self.options.session, self.attempts.max(super::reads::ATTEMPTS_AT_REPLICAS - 1));
+            self.gateway.refusals.note(self.options.session, self.attempts.max(super::protocol::ATTEMPTS_AT_REPLICAS - 1));
         }
         if !is_fresh && conflict.reason == ConflictReason::ConcurrentWrite {
             conflict.reason = ConflictReason::StaleRemoteRead;

@@ -33,7 +33,7 @@ pub use protocol::{Attempts, CommitProtocol, PrepareOrder, Protocol, Tally};
 use crate::gateway::Gateway;
 use crate::local::metrics::Counter;
 use crate::local::protected;
-use crate::membership::ask::backoff;
+use crate::membership::ask::Tries;
 use crate::membership::shared::Shared;
 use crate::replica::errors::conflict_error;
 use crate::transport::wire::{Request, View};
@@ -54,7 +54,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(6);
-const RELEASE_ATTEMPTS: u32 = 20;
+const RELEASE_PATIENCE: Duration = Duration::from_secs(10);
 const KEYS_RELEASED_AT_ONCE: usize = 4_096;
 /// Pages of a single statement that are read long before they might be garbage.
 const PAGES_UNPROTECTED: u32 = 16;
@@ -337,12 +337,11 @@ fn added(share: &Bytes, late: &Late) -> Option<Change> {
 
 /// If all of this is lost, the entries end with the primary's term or with this gateway.
 async fn release(shared: Arc<Shared>, node: NodeId, group: GroupId, owner: Owner) {
-    for attempt in 0..RELEASE_ATTEMPTS {
-        let release = Request::Release { group, owner };
-        if shared.rpc.call(node, release, RELEASE_TIMEOUT).await.is_ok() {
+    let mut tries = Tries::for_at_most(RELEASE_PATIENCE);
+    while let Err(e) = shared.rpc.call(node, Request::Release { group, owner }, RELEASE_TIMEOUT).await {
+        if tries.again(e).await.is_err() {
             return;
         }
-        backoff(attempt + 3).await;
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::Txn;
 use super::past::{NEAR_PATIENCE, another_question};
-use crate::membership::ask::backoff;
+use crate::membership::ask::Tries;
 use crate::transport::wire::{ReadOp, ReadResult};
 use bytes::Bytes;
 use futures::future::{join_all, try_join_all};
@@ -12,7 +12,6 @@ use meridian_base::{ColumnMask, Error, GroupId, Key, KeyRange, NodeId, Result, T
 use meridian_sql::env::{Locking, Scan};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use tokio::time::Instant;
 
 /// How long replicas here are looked for before the statement fails with 57P03.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -61,8 +60,7 @@ impl Txn {
     }
 
     async fn ranges_near(&self, groups: &[GroupId], ranges: &[KeyRange]) -> Result<Vec<Vec<Vec<Version>>>> {
-        let deadline = Instant::now() + PATIENCE;
-        let mut attempt = 0;
+        let mut tries = Tries::for_at_most(PATIENCE);
         loop {
             let at = self.reached_near(groups).await;
             let found = match at {
@@ -70,11 +68,8 @@ impl Txn {
                 Err(e) => Err(e),
             };
             match found {
-                Err(e) if e.is_unavailable() && Instant::now() < deadline => {
-                    backoff(attempt).await;
-                    attempt += 1;
-                }
-                other => return other,
+                Err(e) => tries.again(e).await?,
+                found => return found,
             }
         }
     }
@@ -99,16 +94,16 @@ impl Txn {
 
     /// What a group has in each range at a moment, wherever a replica answers.
     pub(super) async fn ranges_of(&self, group: GroupId, ranges: &[KeyRange], at: Timestamp) -> Result<Vec<Vec<Version>>> {
-        let deadline = Instant::now() + PATIENCE;
-        let mut attempt = 0;
+        let mut tries = Tries::for_at_most(PATIENCE);
         loop {
             match self.ranges_at(group, ranges, at).await {
-                Err(e) if e.is_unavailable() && Instant::now() < deadline => {
-                    self.gateway.shared.check_reach(group)?;
-                    backoff(attempt).await;
-                    attempt += 1;
+                Err(e) => {
+                    if e.is_unavailable() {
+                        self.gateway.shared.check_reach(group)?;
+                    }
+                    tries.again(e).await?;
                 }
-                other => return other,
+                found => return found,
             }
         }
     }

@@ -8,6 +8,7 @@
 //! bound, or there is none: then its primary is asked.
 
 use super::Txn;
+use crate::membership::ask::Tries;
 use crate::replica::groups::Route;
 use crate::transport::wire::{ReadOp, ReadResult, Request, Response};
 use bytes::Bytes;
@@ -82,25 +83,19 @@ impl Txn {
     /// One read, at the nearest replica that can serve it.
     async fn ask_past(&mut self, group: GroupId, op: ReadOp) -> Result<ReadResult> {
         let at = self.moment(group).await?;
-        let deadline = Instant::now() + READ_PATIENCE;
+        let mut tries = Tries::for_at_most(READ_PATIENCE);
         let ops = [op];
-        let mut attempt = 0;
         loop {
             let found = match self.ask_past_near(group, at, &ops).await {
                 Err(e) if e.is_unavailable() => {
                     self.gateway.shared.check_reach(group)?;
-                    self.ask_past_far(group, at, &ops, attempt).await
+                    self.ask_past_far(group, at, &ops, tries.made()).await
                 }
                 other => other,
             };
             match found {
                 Ok(mut results) => return results.pop().ok_or_else(another_question),
-                Err(e) if e.is_unavailable() && Instant::now() < deadline => {
-                    self.gateway.shared.groups.forget_route(group);
-                    crate::membership::ask::backoff(attempt).await;
-                    attempt += 1;
-                }
-                Err(e) => return Err(e),
+                Err(e) => tries.another_primary(&self.gateway.shared.groups, group, e).await?,
             }
         }
     }

@@ -17,9 +17,23 @@
 //! than the textbook, which waits for the coordinator to come back; without failures it is the
 //! same.
 
-use meridian_base::{BallotMessage, Timestamp, limits};
+use crate::gateway::delivery;
+use crate::membership::shared::Shared;
+use meridian_base::{BallotMessage, GroupId, Ledger, Refusal, Standing, Timestamp, TxnId, Vote, limits};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Attempts that came before the one which reads at distant primaries: the first failed on a stale
+/// replica, the second on what it was told.
+pub(super) const ATTEMPTS_AT_REPLICAS: u32 = 2;
+
+/// How long a coordinator waits for its decision to be in the log, and how often it looks. The
+/// votes decide in any case.
+const DECISION_PATIENCE: Duration = Duration::from_secs(5);
+const DECISION_PAUSE: Duration = Duration::from_millis(1);
 
 /// Who decides, and where rows of other regions are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -74,6 +88,42 @@ impl Protocol {
         self.commit != CommitProtocol::Decentralised
     }
 
+    /// Whether what only reads may be told what earlier attempts have read, and hold it.
+    pub(super) fn reserves(self) -> bool {
+        self.commit == CommitProtocol::Decentralised
+    }
+
+    /// Whether a transaction after so many attempts reads at replicas, where rows are homed
+    /// elsewhere.
+    pub(super) fn reads_at_replicas(self, attempts: u32) -> bool {
+        !self.reads_at_primaries() && (attempts < ATTEMPTS_AT_REPLICAS || !self.reads_fresh_after_aborts)
+    }
+
+    /// Whether a transaction after so many attempts comes before younger ones. Who reads at
+    /// primaries has queued for whatever it locks. The baselines of the benches overtake, as they
+    /// do.
+    pub(super) fn is_late(self, attempts: u32) -> bool {
+        self.reads_at_primaries() || attempts >= ATTEMPTS_AT_REPLICAS
+    }
+
+    /// How long the initiator's copy, which arrives at once, waits: so that home reserves no longer
+    /// than the others (S-DUR §4.4). A participant that waits certifies early when only its own
+    /// vote is missing.
+    pub(super) fn hold(self, delay: Duration) -> Duration {
+        match (self.commit, self.order) {
+            (CommitProtocol::Coordinator, _) | (_, PrepareOrder::First) => Duration::ZERO,
+            (_, PrepareOrder::Delayed) => delay,
+            (_, PrepareOrder::Last) => limits::PREPARE_WAIT_MAX,
+        }
+    }
+
+    /// A coordinator's second round.
+    pub(super) async fn announce(self, shared: &Arc<Shared>, id: TxnId, of: &[GroupId], votes: &BTreeMap<GroupId, Vote>) {
+        if self.commit == CommitProtocol::Coordinator {
+            announce(shared, id, of, votes).await;
+        }
+    }
+
     /// Whether a participant keeps a message to another participant to itself: a coordinator's has
     /// nothing to say to the others, until it has waited for so long that something must have
     /// failed.
@@ -123,6 +173,33 @@ impl Choice {
     }
     pub(crate) fn set(&self, protocol: Protocol) {
         self.0.store(protocol.bits(), Ordering::Relaxed);
+    }
+}
+
+/// A coordinator's second round, as the votes that its decision follows from. It is durable in this
+/// region, at the initiator's own group, before anybody else hears of it; an abort need not be
+/// (presumed abort).
+async fn announce(shared: &Arc<Shared>, id: TxnId, participants: &[GroupId], votes: &BTreeMap<GroupId, Vote>) {
+    let is_commit = votes.len() == participants.len() && votes.values().all(|v| matches!(v, Vote::Yes(_)));
+    let message = |from: GroupId, vote: &Vote| {
+        let vote = if let Vote::No(_) = vote { Vote::No(Refusal::default()) } else { vote.clone() };
+        BallotMessage::Vote { id, from, vote }
+    };
+    let own = participants.iter().filter(|_| is_commit).find_map(|group| shared.groups.local_primary(*group));
+    if let Some(own) = &own {
+        for (from, vote) in votes {
+            // A primary that has just ceased to be one leaves the outcome to its successor.
+            let _ = own.ballot(message(*from, vote));
+        }
+        let deadline = Instant::now() + DECISION_PATIENCE;
+        while matches!(own.core.lock().state.standing(id), Standing::Prepared(_)) && Instant::now() < deadline {
+            tokio::time::sleep(DECISION_PAUSE).await;
+        }
+    }
+    for group in participants.iter().filter(|group| own.as_ref().is_none_or(|own| own.id != **group)) {
+        for (from, vote) in votes.iter().filter(|(from, _)| *from != group) {
+            shared.spawn(delivery::deliver(shared.clone(), *group, message(*from, vote)));
+        }
     }
 }
 

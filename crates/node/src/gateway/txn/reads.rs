@@ -14,6 +14,8 @@
 use super::Txn;
 use super::deadlock::{Watch, unless_deadlocked};
 use super::part::{Part, merged, without};
+use super::protocol::ATTEMPTS_AT_REPLICAS;
+use crate::membership::ask::Tries;
 use crate::replica::Replica;
 use crate::replica::groups::Route;
 use crate::replica::pages::covered;
@@ -36,9 +38,6 @@ const WAIT_FOR_ROWS_MAX: Duration = Duration::from_secs(3600);
 const LOOK_INTERVAL: Duration = Duration::from_secs(10);
 /// A replica in the region answers at once or is not worth waiting for.
 const REPLICA_TIMEOUT: Duration = Duration::from_millis(500);
-/// Attempts that came before the one which reads at distant primaries: the first failed on a stale
-/// replica, the second on what it was told.
-pub(super) const ATTEMPTS_AT_REPLICAS: u32 = 2;
 /// Read entries that travel with every read, so that the primary can move the snapshot; more of
 /// them only with locking reads.
 const ENTRIES_SENT_MAX: usize = 32;
@@ -279,12 +278,9 @@ impl Txn {
     }
 
     fn may_read_at_replicas(&self) -> bool {
-        if self.protocol.reads_at_primaries() {
-            return false;
-        }
         // What only reads and is not a block may have been sent to its client before it ends.
         let is_speculative = !self.options.read_only || self.options.is_held_back || self.options.is_block;
-        is_speculative && (self.attempts < ATTEMPTS_AT_REPLICAS || !self.protocol.reads_fresh_after_aborts)
+        is_speculative && self.protocol.reads_at_replicas(self.attempts)
     }
 
     /// From the second abort on, a block that only reads takes a shared place in the wait queue of
@@ -415,16 +411,15 @@ impl Txn {
 
     /// One read at the primary, wherever it is now.
     async fn ask_primary(&mut self, at: usize, op: ReadOp, locking: Locking) -> Result<ReadResult> {
-        let mut deadline = Instant::now() + READ_PATIENCE;
+        let mut tries = Tries::for_at_most(READ_PATIENCE);
         let group = self.parts[at].group;
         let ops = vec![op];
-        let mut attempt = 0;
         loop {
             self.gateway.shared.check_reach(group)?;
             let asked = Instant::now();
             let route = match is_plain(&ops) {
-                true => self.gateway.shared.groups.route_plain(group, attempt),
-                false => self.gateway.shared.groups.route(group, attempt),
+                true => self.gateway.shared.groups.route_plain(group, tries.made()),
+                false => self.gateway.shared.groups.route(group, tries.made()),
             };
             let answer = match route {
                 Some(Route::Local(replica)) => {
@@ -442,7 +437,7 @@ impl Txn {
             };
             // A wait in a queue is no part of the patience.
             if locking != Locking::None && asked.elapsed() > READ_PATIENCE {
-                deadline = Instant::now() + READ_PATIENCE;
+                tries.extend(READ_PATIENCE);
             }
             match answer {
                 Ok(mut answer) => {
@@ -450,12 +445,7 @@ impl Txn {
                     self.parts[at].view.skipped = std::mem::take(&mut answer.skipped);
                     return answer.results.pop().ok_or_else(another_question);
                 }
-                Err(e) if e.is_unavailable() && Instant::now() < deadline => {
-                    self.gateway.shared.groups.forget_route(group);
-                    crate::membership::ask::backoff(attempt).await;
-                    attempt += 1;
-                }
-                Err(e) => return Err(e),
+                Err(e) => tries.another_primary(&self.gateway.shared.groups, group, e).await?,
             }
         }
     }

@@ -15,7 +15,6 @@
 use super::Txn;
 use super::ballot::Counted;
 use crate::gateway::txn::lately::Lately;
-use crate::gateway::txn::protocol::CommitProtocol;
 use crate::local::metrics::Counter;
 use crate::transport::wire::Found;
 use bytes::Bytes;
@@ -147,7 +146,7 @@ impl Reserved {
 /// Whether a transaction reserves what earlier attempts have read.
 pub(super) fn may_reserve(options: &TxnOptions, protocol: super::Protocol) -> bool {
     let is_whole = options.read_only && options.is_held_back;
-    is_whole && options.attempt >= RESERVING_FROM && protocol.commit == CommitProtocol::Decentralised
+    is_whole && options.attempt >= RESERVING_FROM && protocol.reserves()
 }
 
 fn too_large(what: String) -> Error {

@@ -8,7 +8,6 @@
 
 use super::Txn;
 use super::commit::unknown_outcome;
-use super::reads::ATTEMPTS_AT_REPLICAS;
 use crate::transport::wire::Slice;
 use meridian_base::{CommitRequest, Error, GroupId, Refusal, Result, SchemaUse, Timestamp, TxnId};
 use meridian_sql::catalog::Catalog;
@@ -26,7 +25,7 @@ impl Txn {
             let e = Error::retry("could not serialize access: the schema was changed by another transaction");
             return Err(self.note_failure(e));
         }
-        let is_late = self.protocol.reads_at_primaries() || self.attempts >= ATTEMPTS_AT_REPLICAS;
+        let is_late = self.protocol.is_late(self.attempts);
         let takes_part = self.parts.iter().filter(|p| !p.writes.is_empty() || !p.view.entries.is_empty());
         let slice = |part: &super::Part| Slice {
             group: part.group,

@@ -1,7 +1,7 @@
 //! A snapshot being received.
 
 use crate::consensus::machine::SnapshotData;
-use crate::consensus::{SnapshotMeta, Vote, encode_membership, option_to_position};
+use crate::consensus::{SnapshotMeta, Vote, members, option_to_position};
 use crate::machine::{SnapshotHeader, SnapshotSink, StateMachine};
 use bytes::Bytes;
 use meridian_base::{Error, Result};
@@ -31,7 +31,7 @@ impl Incoming {
         if slot.as_ref().is_some_and(|r| r.id == id && r.next == 0) {
             return Ok(());
         }
-        let membership = encode_membership(&meta.last_membership);
+        let membership = members::encode_kept(&meta.last_membership);
         let position = option_to_position(meta.last_log_id.as_ref());
         // The old one goes first: it may hold files the new one needs.
         *slot = None;

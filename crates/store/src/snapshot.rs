@@ -338,6 +338,7 @@ impl Drop for Import {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::version::Version;
     use meridian_base::id::{NodeId, TxnId};
     use meridian_base::key::Key;
     use meridian_base::record::Committed;
@@ -350,6 +351,39 @@ mod tests {
             meridian_fixtures::Fixtures::open(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/snapshots.txt"));
         fixtures.value::<Head>("head");
         fixtures.value::<Tail>("tail");
+        let head = Head {
+            group: GroupId(2),
+            position: LogPosition { index: 9, term: 3 },
+            newest: Timestamp(8),
+            bound: Timestamp(7),
+            state: Bytes::from_static(b"state"),
+        };
+        let (mut newest, mut older, mut entries) = (Vec::new(), Vec::new(), BytesMut::new());
+        let version = Version { at: Timestamp(7), columns: ColumnMask(5), value: Some(Bytes::from_static(b"value")) };
+        codec::put_current(&mut newest, &version);
+        codec::put_history(&mut older, &version, Timestamp(9));
+        put_entry(&mut entries, Space::Current, b"key", &newest);
+        put_entry(&mut entries, Space::History, &codec::history_key(b"key", Timestamp(7)), &older);
+        let tail = Tail { threshold: Timestamp(6) };
+        for (name, kind, number, body) in [
+            ("chunk head", KIND_HEAD, 0, envelope::encode(&head)),
+            ("chunk entries", KIND_ENTRIES, 1, entries.to_vec()),
+            ("chunk tail", KIND_TAIL, 2, envelope::encode(&tail)),
+        ] {
+            fixtures.bytes(name, &chunk_of(kind, number, &body), |bytes| {
+                let (number, body) = decode_chunk(Bytes::copy_from_slice(bytes)).map_err(|e| e.to_string())?;
+                let (kind, again) = match &body {
+                    Body::Head(head) => (KIND_HEAD, envelope::encode(head)),
+                    Body::Tail(tail) => (KIND_TAIL, envelope::encode(tail)),
+                    Body::Entries(entries) => {
+                        let mut out = BytesMut::new();
+                        entries.iter().for_each(|(space, key, value)| put_entry(&mut out, *space, key, value));
+                        (KIND_ENTRIES, out.to_vec())
+                    }
+                };
+                Ok((format!("{number}: {body:?}"), chunk_of(kind, number, &again).to_vec()))
+            });
+        }
         fixtures.finish();
     }
 

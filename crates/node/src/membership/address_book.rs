@@ -95,6 +95,14 @@ mod tests {
     }
 
     #[test]
+    fn files_of_earlier_programs_are_read() {
+        let file = include_str!("../../tests/fixtures/files/nodes");
+        let nodes = [node(1, "a.example:7000"), node(12, "[::1]:7001")];
+        assert_eq!(format(&nodes), file);
+        assert_eq!(parse(file), nodes);
+    }
+
+    #[test]
     fn what_was_written_is_read_back_and_damage_is_passed_over() {
         let nodes = [node(1, "a.example:7000"), node(12, "[::1]:7001")];
         assert_eq!(parse(&format(&nodes)), nodes);

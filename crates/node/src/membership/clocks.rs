@@ -202,20 +202,39 @@ pub(crate) async fn advance(shared: &Shared, by: Duration) -> Result<()> {
     let (runtime, clock) = (&shared.runtime, shared.runtime.steady_clock());
     let steady = runtime.physical_micros() + by.as_micros() as u64;
     // First to the disk: a process that is restarted goes on from there.
-    let text = format!("wall {}\nsteady {steady}\n", runtime.wall_micros());
-    small_file::write(runtime, FILE, text).await.map_err(|e| Error::unavailable(format!("the clock is not moved: {e}")))?;
+    let reading = Reading { wall: runtime.wall_micros(), steady };
+    small_file::write(runtime, FILE, reading.text())
+        .await
+        .map_err(|e| Error::unavailable(format!("the clock is not moved: {e}")))?;
     clock.advance(by);
     shared.clocks.moved();
     tracing::warn!("an operator moved this node's clock ahead by {}, to where the promise of group {group} ends", in_words(by));
     Ok(())
 }
 
+/// What the file says: two clocks at one moment, in microseconds.
+#[derive(Debug, PartialEq, Eq)]
+struct Reading {
+    wall: u64,
+    steady: u64,
+}
+
+impl Reading {
+    fn text(&self) -> String {
+        format!("wall {}\nsteady {}\n", self.wall, self.steady)
+    }
+
+    fn parse(text: &str) -> Option<Reading> {
+        let number = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)?.trim().parse::<u64>().ok());
+        Some(Reading { wall: number("wall ")?, steady: number("steady ")? })
+    }
+}
+
 /// Where an operator has moved the clock ahead, a process that is restarted goes on. To be called
 /// before the clock is used.
 pub(crate) fn continue_accepted(runtime: &Arc<dyn Runtime>) {
     let Ok(text) = small_file::read(runtime, FILE, FILE_BYTES_MAX) else { return };
-    let number = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)?.trim().parse::<u64>().ok());
-    let (Some(wall), Some(steady)) = (number("wall "), number("steady ")) else {
+    let Some(Reading { wall, steady }) = Reading::parse(&text) else {
         tracing::warn!("the file {FILE} of the data directory is damaged: the clock starts where the wall clock is");
         return;
     };
@@ -283,4 +302,18 @@ pub(crate) async fn accept(rpc: &Arc<Rpc>, nodes: &[NodeStatus]) -> Result<Accep
         }
     }
     Ok(Accepted { by, moved, kept: kept.iter().map(|(n, _)| n.node.id).collect(), failed })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_earlier_programs_are_read() {
+        let file = include_str!("../../tests/fixtures/files/clock");
+        let reading = Reading { wall: 1_700_000_000_000_000, steady: 1_700_000_000_250_000 };
+        assert_eq!(reading.text(), file);
+        assert_eq!(Reading::parse(file), Some(reading));
+        assert_eq!(Reading::parse("wall 1\n"), None);
+    }
 }

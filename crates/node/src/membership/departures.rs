@@ -103,6 +103,15 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
+    fn files_of_earlier_programs_are_read() {
+        let file = include_str!("../../tests/fixtures/files/departures");
+        let back = Departure { last: 0, is_back: true };
+        let known = BTreeMap::from([(GroupId(9), back), (GroupId(107), Departure { last: 12, is_back: false })]);
+        assert_eq!(format(&known), file);
+        assert_eq!(parse(file), Some(known));
+    }
+
+    #[test]
     fn what_was_written_is_read_back_and_damage_is_noticed() {
         let known = BTreeMap::from([
             (GroupId(107), Departure { last: 12, is_back: false }),

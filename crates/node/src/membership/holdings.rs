@@ -103,6 +103,14 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
+    fn files_of_earlier_programs_are_read() {
+        let file = include_str!("../../tests/fixtures/files/groups");
+        let known = BTreeSet::from([GroupId(1), GroupId(107)]);
+        assert_eq!(format(&known), file);
+        assert_eq!(parse(file), Some(known));
+    }
+
+    #[test]
     fn what_was_written_is_read_back_and_damage_is_noticed() {
         let known = BTreeSet::from([GroupId(1), GroupId(107)]);
         let text = format(&known);

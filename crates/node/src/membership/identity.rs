@@ -152,6 +152,21 @@ fn parse(text: &str) -> std::result::Result<Identity, Unusable> {
 mod tests {
     use super::*;
 
+    /// Format 3 is upgraded in place.
+    #[test]
+    fn files_of_earlier_programs_are_read() {
+        let known = Identity { cluster: 0xfeed, node: NodeId(3), is_founding: false };
+        let founder = Identity { node: NodeId(1), is_founding: true, ..known };
+        for (file, identity, format) in [
+            (include_str!("../../tests/fixtures/files/node-3"), known, 3),
+            (include_str!("../../tests/fixtures/files/node"), known, 4),
+            (include_str!("../../tests/fixtures/files/node-founding"), founder, 4),
+        ] {
+            assert_eq!(parse(file), Ok(identity));
+            assert_eq!(text(identity, format), file);
+        }
+    }
+
     #[test]
     fn an_identity_is_read_back_and_bad_files_are_told_apart() {
         let identity = Identity { cluster: 255, node: NodeId(3), is_founding: false };

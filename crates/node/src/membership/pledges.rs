@@ -124,6 +124,15 @@ mod tests {
     }
 
     #[test]
+    fn files_of_earlier_programs_are_read() {
+        let file = include_str!("../../tests/fixtures/files/joining");
+        let mut known = State::new(Newcomer { addr: "a.example:7000".into(), token: 0xabc });
+        known.pledge = Some(Pledge { to: Newcomer { addr: "b.example:7000".into(), token: 0xdef }, candidacy: 0x17 });
+        assert_eq!(known.text(), file);
+        assert_eq!(State::parse(file, &known.me.addr), Some(known));
+    }
+
+    #[test]
     fn what_was_written_is_read_back_and_damage_is_noticed() {
         let mut state = State::new(newcomer(3));
         assert_eq!(State::parse(&state.text(), "n3:7000"), Some(state.clone()));

@@ -248,7 +248,12 @@ pub(crate) async fn keep(shared: Arc<Shared>, record: NodeRecord) {
 }
 
 /// Does what a phase wants of a node, as far as it is not done.
-async fn follow(shared: &Arc<Shared>, certificates: &Arc<Certificates>, record: &NodeRecord, stored: &StoredRotation) -> Result<()> {
+async fn follow(
+    shared: &Arc<Shared>,
+    certificates: &Arc<Certificates>,
+    record: &NodeRecord,
+    stored: &StoredRotation,
+) -> Result<()> {
     let told = |e: meridian_pki::Error| Error::unavailable(e.to_string());
     let (tls, changing) = (secured(shared)?.1, certificates.changing.lock().await);
     let (wanted, new) = (Rotation::at(stored.phase, certificates.keys.rules), stored.new_authority());

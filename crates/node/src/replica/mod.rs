@@ -71,7 +71,7 @@ pub(crate) const TICK: Duration = Duration::from_millis(25);
 const FLUSH_INTERVAL: Duration = Duration::from_secs(20);
 
 /// What a replica flushes with its versions.
-#[derive(Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Flushed {
     state: Vec<u8>,
     membership: MembershipBlob,
@@ -680,4 +680,16 @@ fn decode_flushed(blob: &[u8], rules: Rules) -> Result<(GroupState, MembershipBl
     let flushed: Flushed =
         envelope::decode(blob).map_err(|e| Error::fatal(format!("the flushed state of a replica is damaged: {e}")))?;
     Ok((GroupState::decode(&flushed.state, rules)?, flushed.membership))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read() {
+        let mut fixtures = meridian_fixtures::Fixtures::open(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/flushed.txt"));
+        fixtures.value::<Flushed>("flushed");
+        fixtures.finish();
+    }
 }

@@ -6,10 +6,7 @@
 //! to a position (which lets the log be purged), and the *current* snapshot, which is sent to
 //! followers, is a fresh export.
 
-use super::{
-    LogId, SnapshotMeta, StoredMembership, Types, decode_membership, encode_membership, option_to_position, to_log_id,
-    to_position,
-};
+use super::{LogId, SnapshotMeta, StoredMembership, Types, members, option_to_position, to_log_id, to_position};
 use crate::log::SNAPSHOT_THREAD;
 use crate::machine::{AppliedEntry, SnapshotHeader, SnapshotSink, SnapshotSource, StateMachine};
 use bytes::Bytes;
@@ -90,7 +87,7 @@ impl Machine {
         if let Some(recovered) = inner.recovered() {
             state.applied = recovered.position;
             state.durable = recovered.position;
-            state.membership = decode_membership(&recovered.membership)?;
+            state.membership = members::decode_kept(&recovered.membership)?;
         }
         let applied = Arc::new(Applied { state: Mutex::new(state) });
         let (alive, ended) = oneshot::channel();
@@ -135,7 +132,7 @@ impl Batch {
             EntryPayload::Blank => (Bytes::new(), None),
             EntryPayload::Membership(m) => {
                 let stored = StoredMembership::new(Some(id), m);
-                let blob = encode_membership(&stored);
+                let blob = members::encode_kept(&stored);
                 self.membership = Some(stored);
                 (Bytes::new(), Some(blob))
             }
@@ -210,7 +207,7 @@ impl RaftStateMachine<Types> for Machine {
 
 /// The library's description of a snapshot.
 pub(crate) fn snapshot_meta(header: &SnapshotHeader) -> Result<SnapshotMeta> {
-    let last_membership = decode_membership(&header.membership)?;
+    let last_membership = members::decode_kept(&header.membership)?;
     Ok(SnapshotMeta { last_log_id: to_log_id(header.position), last_membership })
 }
 

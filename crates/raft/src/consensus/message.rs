@@ -37,7 +37,7 @@ pub(crate) enum Call {
 }
 
 /// A call other than an append.
-#[derive(Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
     Vote(VoteRequest<Types>),
     PreVote(VoteRequest<Types>),
@@ -64,7 +64,7 @@ pub(crate) enum Request {
 }
 
 /// An answer.
-#[derive(Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Response {
     Append(AppendEntriesResponse<Types>),
     Vote(VoteResponse<Types>),
@@ -233,6 +233,20 @@ mod tests {
             leader_commit: to_log_id(LogPosition { index: prev, term }),
             entries,
         }
+    }
+
+    /// The library's types are fields of calls and answers, so these bytes change if it changes
+    /// them.
+    #[test]
+    fn what_was_written_is_read() {
+        let mut fixtures = meridian_fixtures::Fixtures::open(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/messages.txt"));
+        fixtures.bytes("append", &encode_append(&request(&[b"row".to_vec(), Vec::new()], 7, 2)), |bytes| {
+            let Ok(Call::Append(read)) = decode_call(Bytes::copy_from_slice(bytes)) else { return Err("no append".into()) };
+            Ok((format!("{read:?}"), encode_append(&read).to_vec()))
+        });
+        fixtures.kinds::<Request>("request");
+        fixtures.kinds::<Response>("response");
+        fixtures.finish();
     }
 
     proptest! {

@@ -4,6 +4,7 @@
 //! * [`runtime`]: tasks, timers and random numbers.
 //! * [`storage`]: its log, on the node's log.
 //! * [`machine`]: its state machine, on a [`crate::StateMachine`].
+//! * [`members`]: the members of a group, in the log and with the state.
 //! * [`network`] and [`message`]: its messages, over a [`crate::Transport`].
 //! * [`lease`]: how long no other replica can have become leader.
 //!
@@ -12,13 +13,13 @@
 
 pub(crate) mod lease;
 pub(crate) mod machine;
+pub(crate) mod members;
 pub(crate) mod message;
 pub(crate) mod network;
 pub(crate) mod runtime;
 pub(crate) mod storage;
 
 use crate::log::{EntryKind, LogEntry};
-use crate::machine::MembershipBlob;
 use crate::ticket::Reply;
 use bytes::Bytes;
 use meridian_base::{Error, LogPosition, Result};
@@ -96,9 +97,7 @@ pub(crate) fn to_log_entry(entry: &Entry) -> LogEntry {
     let (kind, body) = match &entry.payload {
         EntryPayload::Blank => (EntryKind::Blank, Bytes::new()),
         EntryPayload::Normal(payload) => (EntryKind::Payload, payload.0.clone()),
-        EntryPayload::Membership(m) => {
-            (EntryKind::Membership, Bytes::from(postcard::to_stdvec(m).expect("a membership encodes")))
-        }
+        EntryPayload::Membership(m) => (EntryKind::Membership, members::encode(m)),
     };
     LogEntry { position: to_position(&entry.log_id), kind, body }
 }
@@ -108,17 +107,7 @@ pub(crate) fn from_log_entry(entry: LogEntry) -> Result<Entry> {
     let payload = match entry.kind {
         EntryKind::Blank => EntryPayload::Blank,
         EntryKind::Payload => EntryPayload::Normal(Payload(entry.body)),
-        EntryKind::Membership => EntryPayload::Membership(
-            postcard::from_bytes(&entry.body).map_err(|_| Error::fatal("malformed log entry: membership"))?,
-        ),
+        EntryKind::Membership => EntryPayload::Membership(members::decode(&entry.body)?),
     };
     Ok(Entry { log_id, payload })
-}
-
-pub(crate) fn encode_membership(membership: &StoredMembership) -> MembershipBlob {
-    MembershipBlob(Bytes::from(postcard::to_stdvec(membership).expect("a membership encodes")))
-}
-
-pub(crate) fn decode_membership(blob: &MembershipBlob) -> Result<StoredMembership> {
-    postcard::from_bytes(&blob.0).map_err(|_| Error::fatal("the membership stored with a group's state is malformed"))
 }

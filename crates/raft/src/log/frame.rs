@@ -238,6 +238,26 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_was_written_is_read() {
+        let mut fixtures = meridian_fixtures::Fixtures::open(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/log.txt"));
+        for kind in 0..8 {
+            let mut out = Vec::new();
+            encode(&mut out, 3, 4_096, GroupId(5), content(kind, 9, 2, b"body"));
+            fixtures.bytes(&format!("frame {}", out[44]), &out, |bytes| {
+                let frame = decode(bytes).ok_or("no frame")?;
+                let mut again = Vec::new();
+                encode(&mut again, frame.segment, frame.batch, frame.group, frame.content);
+                Ok((format!("{frame:?}"), again))
+            });
+        }
+        fixtures.bytes("header", &SegmentHeader { segment: 3, previous_end: 4_096 }.encode(), |bytes| {
+            let header = SegmentHeader::decode(bytes).map_err(|e| format!("{e:?}"))?;
+            Ok((format!("{header:?}"), header.encode().to_vec()))
+        });
+        fixtures.finish();
+    }
+
     proptest! {
         #[test]
         fn a_frame_is_read_back(kind in 0..8u8, group: u32, index: u64, term: u64, body: Vec<u8>, segment: u64, batch: u64) {

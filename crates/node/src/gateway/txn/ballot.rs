@@ -2,16 +2,16 @@
 //! votes, and knows the outcome from them alone (crate `commit`). Nobody waits for the gateway
 //! afterwards: the participants have each other's votes.
 
-use super::commit::unknown_outcome;
 use super::Txn;
+use super::commit::unknown_outcome;
 use crate::gateway::Gateway;
 use crate::gateway::delivery;
 use crate::membership::shared::Shared;
 use crate::replica::groups::Route;
 use crate::transport::wire::Found;
 use meridian_base::{
-    BallotMessage, CommitRequest, Conflict, ConflictReason, Error, GroupId, Key, Prepare, Refusal, Result,
-    Timestamp, TxnId, Vote, limits,
+    BallotMessage, CommitRequest, Conflict, ConflictReason, Error, GroupId, Key, Prepare, Refusal, Result, Timestamp, TxnId,
+    Vote, limits,
 };
 use meridian_commit::{Coordination, Verdict};
 use std::collections::BTreeMap;

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 struct Known {
     /// Files and folders, relative to the root.
     paths: Vec<PathBuf>,
-    /// Names of items, variants and fields.
-    items: BTreeSet<String>,
+    /// Items, variants and fields: whose they are (a type's, a file's, a folder's), and their names.
+    items: BTreeSet<(String, String)>,
 }
 
 fn root() -> PathBuf {
@@ -31,12 +31,47 @@ fn walk(folder: &Path, relative: &Path, known: &mut Known, documents: &mut Vec<P
         } else if path.extension().is_some_and(|e| e == "rs") {
             // A file that an editor has taken away meanwhile is none.
             let text = std::fs::read_to_string(&path).unwrap_or_default();
-            known.items.extend(text.lines().filter_map(defined));
+            known.items.extend(items(&below, &text));
         } else if path.extension().is_some_and(|e| e == "md") {
             documents.push(below.clone());
         }
         known.paths.push(below);
     }
+}
+
+/// What a file defines, as items of the type around it, and of the file and each folder above it.
+fn items(file: &Path, text: &str) -> Vec<(String, String)> {
+    let above = file.iter().filter_map(|part| part.to_str()).map(|part| part.trim_end_matches(".rs").to_string());
+    let above: Vec<String> = above.collect();
+    let (mut of_type, mut found) = (None, Vec::new());
+    for line in text.lines() {
+        if !line.is_empty() && !line.starts_with([' ', '}', '/', '#']) {
+            of_type = type_of(line);
+        }
+        let Some(name) = defined(line) else { continue };
+        found.extend(above.iter().chain(&of_type).map(|owner| (owner.clone(), name.clone())));
+    }
+    found
+}
+
+/// The type that what is indented below such a line belongs to.
+fn type_of(line: &str) -> Option<String> {
+    // Without generics.
+    let mut depth = 0;
+    let bare: String = line
+        .chars()
+        .filter(|c| {
+            depth += i32::from(*c == '<');
+            let is_outside = depth == 0;
+            depth -= i32::from(*c == '>');
+            is_outside
+        })
+        .collect();
+    let words: Vec<&str> = bare.split_whitespace().collect();
+    let begins = words.iter().position(|word| ["impl", "trait", "enum", "struct"].contains(word))?;
+    let of_trait = words.iter().position(|word| *word == "for");
+    let name = words[of_trait.unwrap_or(begins) + 1..].iter().find(|word| **word != "dyn")?;
+    Some(name.rsplit("::").next()?.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect())
 }
 
 /// The item, variant or field that a line of Rust defines; also what is not one, which only makes
@@ -90,11 +125,13 @@ fn is_path(span: &str) -> bool {
 }
 
 /// `Type::function` and its like: names joined by `::`, perhaps with arguments.
-fn item(span: &str) -> Option<&str> {
+fn item(span: &str) -> Option<(&str, &str)> {
     let bare = span.split(['(', '<']).next().unwrap_or_default();
     let is_name = |s: &str| !s.is_empty() && s.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     let is_foreign = ["std::", "tokio::"].iter().any(|p| bare.starts_with(p));
-    (bare.contains("::") && bare.split("::").all(is_name) && !is_foreign).then(|| bare.rsplit("::").next().expect("a last part"))
+    let (path, name) = bare.rsplit_once("::")?;
+    let owner = path.rsplit("::").next()?;
+    (bare.split("::").all(is_name) && !is_foreign).then_some((owner, name))
 }
 
 /// What a document says that is not so, one line each.
@@ -109,7 +146,7 @@ fn untrue(document: &Path, text: &str, known: &Known) -> Vec<String> {
     }
     for span in code_spans(text) {
         let is_missing = match item(span) {
-            Some(name) => !known.items.contains(name),
+            Some((owner, name)) => !known.items.contains(&(owner.into(), name.into())),
             None => is_path(span) && !is_there(Path::new(span.trim_start_matches("../"))),
         };
         if is_missing {
@@ -134,10 +171,14 @@ fn documents_name_only_what_exists() {
 
 #[test]
 fn an_untrue_document_is_found() {
-    let known = Known { paths: vec!["crates/node/src/txn.rs".into()], items: ["commit", "Txn"].map(String::from).into() };
+    let file = Path::new("crates/node/src/txn.rs");
+    let text = "pub struct Txn {\n    at: u64,\n}\nimpl<T> Transaction for Txn {\n    async fn commit(&self) {}\n}\npub fn other() {}\n";
+    let known = Known { paths: vec![file.into()], items: items(file, text).into_iter().collect() };
     let found = |text: &str| untrue(Path::new("A.md"), text, &known).len();
     assert_eq!(found("`Txn::commit`, in `node/src/txn.rs` and `txn.rs`, calls `std::mem::take`. [Licence](LICENSE#top)"), 0);
     assert_eq!(found("`Txn::abort` is gone"), 1);
+    assert_eq!(found("`Txn::at`, `node::Txn`, `txn::other`, `node::txn::other`"), 0);
+    assert_eq!(found("`Txn::other` and `Gone::commit` are nobody's"), 2);
     assert_eq!(found("see `node/src/gone.rs`, or `gone/`"), 2);
     assert_eq!(found("[here](docs/nowhere.md)"), 1);
     assert_eq!(found("```\n`Txn::abort`\n```"), 0);

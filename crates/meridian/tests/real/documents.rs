@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 struct Known {
     /// Files and folders, relative to the root.
     paths: Vec<PathBuf>,
-    /// Items, variants and fields: whose they are (a type's, a file's, a folder's), and their names.
+    /// Items, variants and fields: whose they are (a type's, a file's, a folder's), and what they
+    /// are called.
     items: BTreeSet<(String, String)>,
 }
 
@@ -172,7 +173,8 @@ fn documents_name_only_what_exists() {
 #[test]
 fn an_untrue_document_is_found() {
     let file = Path::new("crates/node/src/txn.rs");
-    let text = "pub struct Txn {\n    at: u64,\n}\nimpl<T> Transaction for Txn {\n    async fn commit(&self) {}\n}\npub fn other() {}\n";
+    let text =
+        "pub struct Txn {\n    at: u64,\n}\nimpl<T> Transaction for Txn {\n    async fn commit(&self) {}\n}\npub fn other() {}\n";
     let known = Known { paths: vec![file.into()], items: items(file, text).into_iter().collect() };
     let found = |text: &str| untrue(Path::new("A.md"), text, &known).len();
     assert_eq!(found("`Txn::commit`, in `node/src/txn.rs` and `txn.rs`, calls `std::mem::take`. [Licence](LICENSE#top)"), 0);

@@ -2,5 +2,6 @@
 //! moment; and the formats of this one.
 
 mod formats;
+mod listed;
 mod prose;
 mod rooms;

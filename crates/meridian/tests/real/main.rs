@@ -14,6 +14,7 @@ mod client;
 mod cluster;
 mod conversions;
 mod dependencies;
+mod directories;
 mod documents;
 mod full_disk;
 mod identity;

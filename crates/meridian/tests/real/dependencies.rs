@@ -36,6 +36,7 @@ const TESTS_MAY_USE: &[(&str, &[&str])] = &[
     ("host", &["workload"]),
     // What holds on to formats.
     ("base", &["fixtures"]),
+    ("raft", &["fixtures"]),
     ("region", &["fixtures"]),
     ("store", &["fixtures"]),
     ("escrow", &["fixtures"]),

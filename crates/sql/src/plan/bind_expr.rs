@@ -1,11 +1,12 @@
 //! Binds scalar expressions.
 
 use super::binder::{Binder, Typed};
-use super::dml::row_items;
-use crate::catalog::functions::FUNCTIONS;
+use super::syntax::row_items;
+use super::syntax::unnest;
+use crate::catalog::system::FUNCTIONS;
 use crate::plan::expr::*;
 use crate::types::cast::select_common_type;
-use crate::types::functions::{self, FunctionKind};
+use crate::types::functions::{self};
 use crate::types::{CastContext, Datum, Type};
 use meridian_base::{Error, Result};
 use sqlparser::ast::{self, BinaryOperator, Expr as Ast, Spanned, UnaryOperator, Value};
@@ -686,13 +687,6 @@ fn fields(e: &Ast) -> Option<Vec<&Ast>> {
     row_items(e).ok().flatten().filter(|items| !items.is_empty())
 }
 
-pub(crate) fn unnest(mut e: &Ast) -> &Ast {
-    while let Ast::Nested(inner) = e {
-        e = inner;
-    }
-    e
-}
-
 /// A row is not null if none of its fields is, so one with some `NULL`s is neither null nor not
 /// null (PostgreSQL manual, 9.2).
 fn row_is_not_null(row: Expr) -> Expr {
@@ -766,11 +760,6 @@ fn operator_name(op: &BinaryOperator) -> Result<String> {
         }
         op => op.to_string(),
     })
-}
-
-/// The registry's kind of a function, window functions and syntax excluded.
-pub(crate) fn kind(name: &str) -> Option<FunctionKind> {
-    FUNCTIONS.kind_of(name)
 }
 
 /// A sign belongs to what is raised to a power: `-2 ^ 2` is four. The parser takes it for the sign

@@ -1,8 +1,8 @@
 //! Moves conditions down to where the rows come from, and orders inner joins.
 
 use super::access;
-use super::dml::Dml;
 use super::estimate::{self, Known};
+use super::rel::Dml;
 use super::rel::{AggCall, Cte, JoinKind, Rel, SetOp};
 use crate::env::OnLocked;
 use crate::plan::expr::{Cmp, ColId, Expr, SubqueryBody};

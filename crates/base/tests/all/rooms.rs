@@ -5,8 +5,8 @@
 //!   declares, and it uses them.
 //! * The rooms of `node` (what stands side by side in `crates/node/src`) use each other as the
 //!   table in `ARCHITECTURE.md` says, in which each room names rooms above it only.
-//! * The folders of `sql` use those above them in their table there. (Inside of a folder, files of
-//!   `sql` may know each other.)
+//! * The folders of `sql` use those above them in their table there. Inside of a folder, files
+//!   import each other in no circle, but for those that a second table there lists and explains.
 //! * Planted bugs are named in the files that declare the rules, in tests, and in the simulator.
 //! * `node` asks a transaction engine about transactions through `region::Primary`.
 //!
@@ -23,6 +23,9 @@ const TABLE: &str = "| room of `node` | may use |";
 
 /// The row above the folders of `sql` there.
 const FOLDERS: &str = "| folder of `sql` | contents |";
+
+/// The row above the circles of files in folders of `sql` there.
+const TURNS: &str = "| folder of `sql` | files that use each other in turns |";
 
 /// A module as the names that lead to it from the crate's root.
 type Module = Vec<String>;
@@ -102,6 +105,60 @@ impl Crate {
         };
         directories.iter().filter_map(line).collect()
     }
+}
+
+/// Files of one directory that use each other in turns: the directory, and their names.
+type Turns = BTreeSet<(String, BTreeSet<String>)>;
+
+impl Crate {
+    /// All of them: in each directory, the largest sets of files each of which leads to all others.
+    fn turns(&self) -> Turns {
+        let directories: BTreeSet<Module> = self.modules.iter().filter_map(|m| Some(m.split_last()?.1.to_vec())).collect();
+        let of = |directory: &Module| {
+            let graph = self.siblings(directory);
+            let reached: BTreeMap<&String, BTreeSet<&String>> = graph.keys().map(|name| (name, reached(&graph, name))).collect();
+            let with = |name: &String| {
+                let is_both_ways = |other: &&&String| reached[**other].contains(name);
+                reached[name].iter().filter(is_both_ways).map(|other| other.to_string()).collect::<BTreeSet<String>>()
+            };
+            let sets: BTreeSet<BTreeSet<String>> = graph.keys().map(with).filter(|set| !set.is_empty()).collect();
+            sets.into_iter().map(|set| (directory.join("/"), set)).collect::<Vec<_>>()
+        };
+        directories.iter().flat_map(of).collect()
+    }
+}
+
+/// What a name leads to.
+fn reached<'g>(graph: &'g BTreeMap<String, BTreeSet<String>>, from: &String) -> BTreeSet<&'g String> {
+    let mut reached = BTreeSet::new();
+    let mut open: Vec<&String> = graph.get(from).into_iter().flatten().collect();
+    while let Some(name) = open.pop() {
+        if reached.insert(name) {
+            open.extend(graph.get(name).into_iter().flatten());
+        }
+    }
+    reached
+}
+
+/// The circles that the table allows.
+fn allowed_turns(document: &str) -> Turns {
+    let row = |line: &str| {
+        let mut cells = line.trim_matches('|').split('|');
+        let (folders, files) = (names(cells.next().unwrap_or_default()), names(cells.next().unwrap_or_default()));
+        folders.into_iter().map(move |folder| (folder.trim_end_matches('/').to_string(), files.iter().cloned().collect()))
+    };
+    rows(document, TURNS).flat_map(row).collect()
+}
+
+/// What contradicts that table, a line each.
+fn wrong_turns(of_crate: &Crate, allowed: &Turns) -> Vec<String> {
+    let found = of_crate.turns();
+    let line = |(folder, files): &(String, BTreeSet<String>)| {
+        format!("{folder}/: {}", files.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
+    };
+    let new = found.difference(allowed).map(|turns| format!("not in the table: {}", line(turns)));
+    let gone = allowed.difference(&found).map(|turns| format!("no circle any more: {}", line(turns)));
+    new.chain(gone).collect()
 }
 
 /// `replica/mod.rs` and `replica.rs` → `replica`; `lib.rs` → the root.
@@ -435,6 +492,41 @@ fn the_folders_of_sql_use_those_above_them() {
     let planted = planted(&[("a.rs", "use crate::b::B;"), ("b/mod.rs", "")]);
     let of_two = folders(&format!("{FOLDERS}\n| --- | --- |\n| `a.rs` | x |\n| `b/` | `y` |\n"));
     assert_eq!(violations(&planted, &of_two), ["a must not use b"]);
+}
+
+#[test]
+fn files_in_folders_of_sql_use_each_other_in_turns_where_the_table_says_so_only() {
+    let document = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let allowed = allowed_turns(&document);
+    assert!(!allowed.is_empty(), "the table is found");
+    assert_eq!(wrong_turns(&read("sql"), &allowed), Vec::<String>::new());
+}
+
+#[test]
+fn planted_turns_are_found() {
+    let wrong = |row: &str, files: &[(&str, &str)]| {
+        wrong_turns(&planted(files), &allowed_turns(&format!("{TURNS} why |\n| --- | --- | --- |\n{row}\n")))
+    };
+    let mut files = vec![
+        ("a/mod.rs", "mod x; mod y; mod z;"),
+        ("a/x.rs", "use super::y::Y;"),
+        ("a/y.rs", "use crate::a::x::X; use super::z::Z;"),
+        ("a/z.rs", ""),
+        ("a/b/p.rs", "use super::q::Q;"),
+        ("a/b/q.rs", ""),
+    ];
+    let row = "| `a/` | `y`, `x` | because of `z` |";
+    assert_eq!(wrong(row, &files), Vec::<String>::new());
+    assert_eq!(wrong("", &files), ["not in the table: a/: x, y"]);
+    assert_eq!(wrong("| `a/` | `y`, `x`, `z` | |", &files), ["not in the table: a/: x, y", "no circle any more: a/: x, y, z"]);
+    // One more file joins them, and two in a folder of the folder.
+    files[3] = ("a/z.rs", "use super::x::X;");
+    files[5] = ("a/b/q.rs", "use crate::a::b::p::P;");
+    let found = ["not in the table: a/: x, y, z", "not in the table: a/b/: p, q", "no circle any more: a/: x, y"];
+    assert_eq!(wrong(row, &files), found);
+    // None is left.
+    files.iter_mut().for_each(|file| file.1 = "");
+    assert_eq!(wrong(row, &files), ["no circle any more: a/: x, y"]);
 }
 
 #[test]

@@ -11,7 +11,7 @@
 
 mod collect;
 
-use crate::catalog::lookup::TableRef;
+use crate::catalog::relation::TableRef;
 use crate::catalog::{Catalog, CatalogChange, Descriptor};
 use crate::env::{AsOf, Environment, Locking, RowVisitor, Scan, Transaction, TxnOptions, Visited};
 use crate::jobs::primary_ranges;

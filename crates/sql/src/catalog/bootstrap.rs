@@ -1,19 +1,14 @@
 //! The first catalog of a cluster.
 
+use super::ids::{FIRST_ID, ROOT_ID, ROOT_ROLE};
 use super::privileges::Access;
-use super::roles::ROOT_ID;
 use super::{Catalog, CatalogChange, Database, Descriptor, Schema};
 use meridian_base::{DescriptorId, SchemaVersion, Timestamp};
 use meridian_placement::Survival;
 
-/// The superuser of a new cluster.
-pub const ROOT_ROLE: &str = "root";
 /// Where a client lands that names no database: PostgreSQL's tools expect `postgres`, CockroachDB's
 /// `defaultdb`.
 pub const FIRST_DATABASES: [&str; 2] = ["postgres", "defaultdb"];
-/// Ids below it are the system's: 0 is the root, 1 the catalog's group.
-pub(crate) const FIRST_ID: u32 = 100;
-
 /// The databases a new cluster starts with, each with a schema `public`, homed in the region of the
 /// node that makes it. Pure: every node computes the same change from the same region.
 pub fn first_change(first_region: &str) -> CatalogChange {
@@ -58,7 +53,7 @@ pub(crate) fn public_schema(id: DescriptorId, database: DescriptorId) -> Schema 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::lookup::Names;
+    use crate::catalog::names::Names;
 
     #[test]
     fn a_new_cluster_has_two_databases_with_a_public_schema() {

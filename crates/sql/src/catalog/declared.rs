@@ -1,6 +1,6 @@
 //! Column types and column definitions.
 
-use crate::catalog::lookup::Name;
+use crate::catalog::names::Name;
 use crate::types::Type;
 use meridian_base::{Error, Result};
 use sqlparser::ast::{ArrayElemTypeDef, CharacterLength, DataType, ExactNumberInfo, ObjectName, TimezoneInfo};

@@ -2,10 +2,11 @@
 //! every change of a shape here is a change of the data directory's format.
 
 use super::escrow::{EscrowColumn, Shadow};
+use super::ids::{ROLES, ROOT_ID};
 use super::job::JobRecord;
 use super::login::LoginRules;
 use super::privileges::Access;
-use super::roles::{ROLES, ROOT_ID, Role};
+use super::roles::Role;
 use crate::statistics::StoredStatistics;
 use crate::types::Type;
 use meridian_base::{ColumnMask, DescriptorId, Error, GroupId, NodeId, envelope, escrow};

@@ -1,7 +1,7 @@
 //! Escrow columns in a table's descriptor (design: escrow).
 
 use super::expression::{Facts, parse_expression, resolve_columns};
-use super::lookup::TableRef;
+use super::relation::TableRef;
 use super::{Catalog, Check, Database, Table};
 use crate::types::numeric::Numeric;
 use crate::types::{Datum, Type};

@@ -5,10 +5,12 @@
 //! (`nextval('16500'::regclass)`), so that renaming it changes nothing; `pg_get_expr` shows its
 //! name.
 
-use crate::catalog::lookup::{Name, Relation};
+use crate::catalog::names::Name;
+use crate::catalog::relation::Relation;
 use crate::catalog::{Column, ColumnState};
 use crate::parse::fold;
 use crate::types::Type;
+use crate::types::functions::text::needs_quotes;
 use meridian_base::{Error, Result};
 use sqlparser::ast::{self, Expr, Visit, VisitMut, Visitor, VisitorMut};
 use std::collections::BTreeSet;
@@ -239,5 +241,5 @@ pub(crate) fn rename_column(text: &str, from: &str, to: &str) -> Result<String> 
 
 /// An identifier, quoted if it must be.
 pub(crate) fn quoted_ident(name: &str) -> ast::Ident {
-    if crate::catalog::system::needs_quotes(name) { ast::Ident::with_quote('"', name) } else { ast::Ident::new(name) }
+    if needs_quotes(name) { ast::Ident::with_quote('"', name) } else { ast::Ident::new(name) }
 }

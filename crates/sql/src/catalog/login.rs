@@ -1,6 +1,6 @@
 //! How clients log in: what the catalog keeps besides roles.
 
-use super::roles::LOGIN_RULES_ID;
+use super::ids::LOGIN_RULES_ID;
 use super::{Catalog, Descriptor, hba};
 use meridian_base::DescriptorId;
 use serde::{Deserialize, Serialize};

@@ -4,172 +4,17 @@
 //! unqualified one in every schema of `search_path` in turn, with `pg_catalog` first unless the
 //! path says where it comes. A database in front of the schema must be the current one, except for
 //! the statements that look at another database's regions.
-//!
-//! Identifiers arrive from the parser as they were written: unquoted ones are folded to lower case
-//! here, quoted ones are kept, and both are cut at 63 bytes ([`fold`]).
 
-use super::{Authority, Catalog, Database, Descriptor, ROOT, Schema, Sequence, Table, View};
-use crate::catalog::privileges::Privileges;
-use crate::catalog::roles::{ROOT_ID, denied};
-use crate::catalog::system::{self, SystemTable};
-use crate::parse::{IndexName, fold, truncate};
-use crate::types::{CatalogView, EvalContext, Regions};
+use super::names::{Name, Names};
+use super::privileges::Privileges;
+use super::relation::{Relation, SequenceRef, TableRef, ViewRef};
+use super::roles::denied;
+use super::system;
+use super::{Authority, Catalog, Database, Descriptor, ROOT, Schema};
+use crate::parse::IndexName;
+use crate::types::{CatalogView, Regions};
 use meridian_base::{DescriptorId, Error, GroupId, Result};
-use sqlparser::ast::ObjectName;
-use std::any::Any;
-use std::fmt;
-use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::LazyLock;
-
-/// What the meaning of an unqualified name depends on.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Names {
-    /// The current database.
-    pub database: String,
-    /// As `SET search_path` gave it, parsed and folded; `$user` still in it.
-    pub search_path: Vec<String>,
-    /// `current_user`.
-    pub user: String,
-    /// The same, by id.
-    pub role: DescriptorId,
-    /// `session_user`.
-    pub session_role: DescriptorId,
-}
-
-impl Names {
-    /// A session's names before it sets anything: `search_path` is `"$user", public`. Whatever its
-    /// name, the user is the superuser.
-    pub fn new(database: &str, user: &str) -> Names {
-        let search_path = vec!["$user".into(), "public".into()];
-        Names { database: database.into(), search_path, user: user.into(), role: ROOT_ID, session_role: ROOT_ID }
-    }
-    /// The path with `$user` replaced and `pg_catalog` in its place.
-    pub fn effective_path(&self) -> impl Iterator<Item = &str> {
-        let implicit = !self.search_path.iter().any(|s| s == "pg_catalog");
-        implicit
-            .then_some("pg_catalog")
-            .into_iter()
-            .chain(self.search_path.iter().map(|s| if s == "$user" { self.user.as_str() } else { s.as_str() }))
-    }
-}
-
-/// A name of up to three parts, folded.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Name {
-    pub database: Option<String>,
-    pub schema: Option<String>,
-    pub name: String,
-}
-
-impl Name {
-    /// An unqualified name.
-    pub fn bare(name: &str) -> Name {
-        Name { database: None, schema: None, name: name.into() }
-    }
-    /// From the parser's form.
-    pub fn from_ast(name: &ObjectName) -> Result<Name> {
-        let mut parts = Vec::with_capacity(name.0.len());
-        for part in &name.0 {
-            let ident = part.as_ident().ok_or_else(|| Error::sql("42601", format!("syntax error in the name \"{name}\"")))?;
-            parts.push(fold(ident));
-        }
-        let mut parts = parts.into_iter().rev();
-        let (last, schema, database) = (parts.next(), parts.next(), parts.next());
-        match last {
-            Some(name) if parts.next().is_none() => Ok(Name { database, schema, name }),
-            _ => Err(Error::sql("42601", format!("improper qualified name (too many dotted names): {name}"))),
-        }
-    }
-    /// From text as `regclass` and `nextval` take it: `schema.name`, with quotes where they are
-    /// needed.
-    pub fn parse(text: &str) -> Result<Name> {
-        let bad = || Error::sql("42602", "invalid name syntax");
-        let mut parts: Vec<String> = Vec::new();
-        let mut rest = text.trim();
-        loop {
-            let (part, after) = next_part(rest).ok_or_else(bad)?;
-            parts.push(part);
-            rest = after.trim_start();
-            match rest.strip_prefix('.') {
-                Some(after) => rest = after.trim_start(),
-                None if rest.is_empty() => break,
-                None => return Err(bad()),
-            }
-        }
-        let mut parts = parts.into_iter().rev();
-        let (last, schema, database) = (parts.next(), parts.next(), parts.next());
-        match last {
-            Some(name) if parts.next().is_none() => Ok(Name { database, schema, name }),
-            _ => Err(Error::sql("42601", format!("improper qualified name (too many dotted names): {text}"))),
-        }
-    }
-}
-
-fn next_part(text: &str) -> Option<(String, &str)> {
-    if let Some(quoted) = text.strip_prefix('"') {
-        let mut part = String::new();
-        let mut chars = quoted.char_indices();
-        while let Some((at, c)) = chars.next() {
-            match c {
-                '"' if quoted[at + 1..].starts_with('"') => {
-                    part.push('"');
-                    chars.next();
-                }
-                '"' if part.is_empty() => return None,
-                '"' => return Some((truncate(part), &quoted[at + 1..])),
-                c => part.push(c),
-            }
-        }
-        return None;
-    }
-    let end = text.find(|c: char| c == '.' || c == '"' || c.is_whitespace()).unwrap_or(text.len());
-    (end > 0).then(|| (truncate(text[..end].to_lowercase()), &text[end..]))
-}
-
-impl fmt::Display for Name {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for part in [&self.database, &self.schema].into_iter().flatten() {
-            write!(f, "{part}.")?;
-        }
-        f.write_str(&self.name)
-    }
-}
-
-macro_rules! handle {
-    ($(#[$doc:meta])* $name:ident, $variant:ident) => {
-        $(#[$doc])*
-        #[derive(Clone, Debug)]
-        pub struct $name(Arc<Descriptor>);
-        impl $name {
-            /// The handle, if the descriptor is of this kind.
-            pub fn new(d: &Arc<Descriptor>) -> Option<$name> {
-                matches!(**d, Descriptor::$variant(_)).then(|| $name(d.clone()))
-            }
-        }
-        impl Deref for $name {
-            type Target = $variant;
-            fn deref(&self) -> &$variant {
-                match &*self.0 {
-                    Descriptor::$variant(d) => d,
-                    _ => unreachable!("checked when the handle was made"),
-                }
-            }
-        }
-    };
-}
-handle!(
-    /// A table of one catalog version, shared.
-    TableRef, Table
-);
-handle!(
-    /// A view of one catalog version, shared.
-    ViewRef, View
-);
-handle!(
-    /// A sequence of one catalog version, shared.
-    SequenceRef, Sequence
-);
 
 /// The schemas that somebody may use; `None`: all.
 struct Reach(Option<Authority>);
@@ -177,48 +22,6 @@ struct Reach(Option<Authority>);
 impl Reach {
     fn has(&self, catalog: &Catalog, schema: DescriptorId) -> bool {
         self.0.as_ref().is_none_or(|who| catalog.permits(who, schema, Privileges::USAGE))
-    }
-}
-
-/// What a `FROM` item, `\d` or `regclass` may name.
-#[derive(Clone, Debug)]
-pub enum Relation {
-    Table(TableRef),
-    View(ViewRef),
-    Sequence(SequenceRef),
-    /// An index, by its table and its id.
-    Index(TableRef, u32),
-    System(&'static SystemTable),
-}
-
-impl Relation {
-    /// What error messages call it.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Relation::Table(_) | Relation::System(_) => "table",
-            Relation::View(_) => "view",
-            Relation::Sequence(_) => "sequence",
-            Relation::Index(..) => "index",
-        }
-    }
-    /// Its descriptor; for an index, its table's. System tables have none.
-    pub fn descriptor(&self) -> Option<DescriptorId> {
-        match self {
-            Relation::Table(t) | Relation::Index(t, _) => Some(t.id),
-            Relation::View(v) => Some(v.id),
-            Relation::Sequence(s) => Some(s.id),
-            Relation::System(_) => None,
-        }
-    }
-    /// Its oid in `pg_class`.
-    pub fn oid(&self) -> u32 {
-        match self {
-            Relation::Table(t) => system::oid(t.id),
-            Relation::View(v) => system::oid(v.id),
-            Relation::Sequence(s) => system::oid(s.id),
-            Relation::Index(_, id) => system::oid(DescriptorId(*id)),
-            Relation::System(t) => t.oid,
-        }
     }
 }
 
@@ -452,12 +255,4 @@ impl CatalogView for Catalog {
         let database = self.find_database(database).map(|d| d.id);
         system::is_system_schema(schema) || database.is_some_and(|d| self.find_schema(d, schema).is_some())
     }
-}
-
-/// The catalog that a statement was planned with. (Without one, as in a constant's context: an
-/// empty one.)
-pub fn catalog_of(ctx: &EvalContext) -> &Catalog {
-    static EMPTY: LazyLock<Catalog> = LazyLock::new(Catalog::default);
-    let view: &dyn Any = &*ctx.catalog;
-    view.downcast_ref().unwrap_or(&EMPTY)
 }

@@ -9,19 +9,23 @@ pub mod declared;
 pub mod descriptor;
 pub mod escrow;
 pub mod expression;
-pub mod functions;
 pub mod hba;
+pub mod ids;
 pub mod job;
 pub mod login;
 pub mod lookup;
+pub mod names;
 pub mod privileges;
 mod reached;
+pub mod relation;
 pub mod roles;
 pub mod sequences;
 pub mod system;
+mod system_table;
 pub mod zones;
 
 use crate::statistics::TableStatistics;
+use crate::types::EvalContext;
 pub use descriptor::*;
 pub use escrow::EscrowColumn;
 pub use login::LoginRules;
@@ -29,9 +33,10 @@ use meridian_base::{DescriptorId, GroupId, SchemaVersion, Timestamp, envelope};
 pub use reached::Reached;
 pub use roles::{Authority, Role};
 use serde::{Deserialize, Serialize};
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// One version of the catalog.
 #[derive(Clone, Debug, Default)]
@@ -136,7 +141,7 @@ impl Catalog {
 
     /// No table is in a group that does not exist, or that leaves; nor does it move there.
     fn invariant_tables_have_their_groups(&self) {
-        for table in self.descriptors.values().filter_map(lookup::TableRef::new) {
+        for table in self.descriptors.values().filter_map(relation::TableRef::new) {
             let there = table.elsewhere();
             let sites = table.with_shares().flat_map(|e| e.sites.iter().copied());
             for group in table.groups().chain(there.iter().flat_map(Table::groups)).chain(sites) {
@@ -209,4 +214,12 @@ impl Catalog {
         }
         self.changed_in.insert(id, version);
     }
+}
+
+/// The catalog that a statement was planned with. (Without one, as in a constant's context: an
+/// empty one.)
+pub fn catalog_of(ctx: &EvalContext) -> &Catalog {
+    static EMPTY: LazyLock<Catalog> = LazyLock::new(Catalog::default);
+    let view: &dyn Any = &*ctx.catalog;
+    view.downcast_ref().unwrap_or(&EMPTY)
 }

@@ -5,7 +5,8 @@
 //! before.
 
 use super::Descriptor;
-use super::roles::{DATABASE_OWNER, ROOT_ID};
+use super::ids::PUBLIC;
+use super::ids::{DATABASE_OWNER, ROOT_ID};
 use meridian_base::DescriptorId;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
@@ -136,9 +137,6 @@ impl ObjectKind {
         }
     }
 }
-
-/// Everybody, as a grantee.
-pub const PUBLIC: DescriptorId = DescriptorId(0);
 
 /// What one role has granted to another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

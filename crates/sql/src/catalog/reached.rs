@@ -1,7 +1,8 @@
 //! Which indexes somebody can reach: what garbage collection leaves alone.
 
+use super::ids::FIRST_ID;
 use super::job::Job;
-use super::{Catalog, CatalogChange, Descriptor, bootstrap};
+use super::{Catalog, CatalogChange, Descriptor};
 use meridian_base::{Error, Result, escrow};
 use std::collections::BTreeSet;
 
@@ -20,7 +21,7 @@ impl Reached {
     pub fn contains(&self, index: u32) -> bool {
         let index = escrow::index_number(index);
         index >= self.next_id
-            || index < bootstrap::FIRST_ID
+            || index < FIRST_ID
             || self.named.contains(&index)
             || self.held.iter().any(|(first, end)| (*first..*end).contains(&index))
     }
@@ -64,8 +65,7 @@ impl Catalog {
         let is_held = |id: u32| reached.held.iter().any(|(first, end)| (*first..*end).contains(&id));
         let is_new = |d: &&Descriptor| !self.descriptors.contains_key(&d.id());
         // The system's own have their ids before they are stored.
-        let is_own =
-            |d: &&Descriptor| d.id().0 < bootstrap::FIRST_ID && matches!(d, Descriptor::Role(_) | Descriptor::LoginRules(_));
+        let is_own = |d: &&Descriptor| d.id().0 < FIRST_ID && matches!(d, Descriptor::Role(_) | Descriptor::LoginRules(_));
         let is_drawn = |d: &&Descriptor| d.id().0 < self.next_id && !is_held(d.id().0) && !is_own(d);
         match change.put.iter().filter(is_new).find(is_drawn) {
             Some(d) => Err(Error::internal(format!("a schema change uses the id {}, which others may have", d.id().0))),

@@ -5,34 +5,16 @@
 //! roles that it is a member of, so that a `REVOKE` of a membership changes the descriptor of the
 //! member: transactions that relied on it fail certification.
 
-use super::lookup::Names;
-use super::privileges::{Access, ObjectKind, PUBLIC, Privileges};
+use super::ids::*;
+use super::names::Names;
+use super::privileges::{Access, ObjectKind, Privileges};
 use super::{Catalog, Descriptor};
+use PUBLIC;
 use meridian_base::{DescriptorId, Error, Result, envelope};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
-
-/// The parent of roles: they have names of their own.
-pub const ROLES: DescriptorId = DescriptorId(2);
-/// The descriptor of the rules of login ([`super::LoginRules`]).
-pub const LOGIN_RULES_ID: DescriptorId = DescriptorId(3);
-/// The superuser that every cluster has.
-pub const ROOT_ID: DescriptorId = DescriptorId(10);
-/// Who owns the current database.
-pub const DATABASE_OWNER: DescriptorId = DescriptorId(11);
-pub const READ_ALL_DATA: DescriptorId = DescriptorId(12);
-pub const WRITE_ALL_DATA: DescriptorId = DescriptorId(13);
-pub const MONITOR: DescriptorId = DescriptorId(14);
-pub const READ_ALL_SETTINGS: DescriptorId = DescriptorId(15);
-pub const READ_ALL_STATS: DescriptorId = DescriptorId(16);
-pub const SIGNAL_BACKEND: DescriptorId = DescriptorId(18);
-pub const CHECKPOINT: DescriptorId = DescriptorId(22);
-/// May pause, resume and cancel jobs, and end transactions in doubt.
-pub const CONTROL_JOBS: DescriptorId = DescriptorId(23);
-/// May drain and decommission nodes.
-pub const CONTROL_NODES: DescriptorId = DescriptorId(24);
 
 /// Predefined roles: id, name, PostgreSQL's oid.
 const PREDEFINED: [(DescriptorId, &str, u32); 14] = [
@@ -126,7 +108,7 @@ impl Role {
     }
     /// The superuser of a new cluster.
     pub fn root() -> Role {
-        let root = Role::new(ROOT_ID, super::bootstrap::ROOT_ROLE);
+        let root = Role::new(ROOT_ID, ROOT_ROLE);
         Role {
             is_superuser: true,
             creates_roles: true,
@@ -150,8 +132,8 @@ impl Role {
 pub fn oid_of(role: DescriptorId) -> u32 {
     match PREDEFINED.iter().find(|(id, ..)| *id == role) {
         Some((.., oid)) => *oid,
-        None if role.0 < super::bootstrap::FIRST_ID => role.0,
-        None => super::system::oid(role),
+        None if role.0 < FIRST_ID => role.0,
+        None => oid(role),
     }
 }
 
@@ -162,7 +144,7 @@ pub fn is_reserved(name: &str) -> bool {
 
 /// Whether a role comes with every catalog.
 pub fn is_predefined(role: DescriptorId) -> bool {
-    role.0 < super::bootstrap::FIRST_ID
+    role.0 < FIRST_ID
 }
 
 static BUILT_IN: LazyLock<Vec<Arc<Descriptor>>> = LazyLock::new(|| {

@@ -5,7 +5,7 @@
 //! drawn again, whatever becomes of the statement that drew it.
 
 use super::Catalog;
-use super::lookup::SequenceRef;
+use super::relation::SequenceRef;
 use crate::types::Type;
 use async_trait::async_trait;
 use meridian_base::{DescriptorId, Result};

@@ -1,7 +1,7 @@
 //! `SHOW ZONE CONFIGURATION`: where replicas belong, in CockroachDB's words. It is derived from
 //! regions, survival goals and localities; nobody configures it.
 
-use super::lookup::{Name, Names};
+use super::names::{Name, Names};
 use super::{Catalog, Database, Group, GroupKind, Table};
 use crate::parse::ShowOf;
 use crate::parse::ast::{Ident, ObjectName};

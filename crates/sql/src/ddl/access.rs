@@ -3,8 +3,8 @@
 
 use super::Deriver;
 use crate::catalog::hba;
-use crate::catalog::lookup::Relation;
 use crate::catalog::privileges::{Access, ObjectKind, Privileges};
+use crate::catalog::relation::Relation;
 use crate::catalog::roles::{denied, must_own};
 use crate::catalog::{Descriptor, Table};
 use crate::parse::{RoleSpec, fold};

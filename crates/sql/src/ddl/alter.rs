@@ -1,12 +1,14 @@
 //! `ALTER TABLE`.
 
 use super::Deriver;
+use super::columns::{named_column, refuse_being_added};
 use super::constraint::Constraint;
 use super::table::{check_on_update, on_update_text};
 use crate::catalog::expression::{Facts, default_text, rename_column};
 use crate::catalog::job::Job;
-use crate::catalog::lookup::{Name, Relation};
-use crate::catalog::{Column, ColumnState, Table, is_implicit_primary};
+use crate::catalog::names::Name;
+use crate::catalog::relation::Relation;
+use crate::catalog::{ColumnState, Table, is_implicit_primary};
 use crate::parse::fold;
 use crate::plan::PlanContext;
 use crate::types::{Datum, EvalContext, Style, Type};
@@ -32,7 +34,7 @@ impl Deriver<'_> {
         let columns_before = self.table_by_id(id)?.columns.len();
         for operation in &alter.operations {
             let table = self.table_by_id(id)?;
-            super::locality::refuse_in_change(&table)?;
+            super::refuse::refuse_in_change(&table)?;
             self.alter_once(table, operation)?;
         }
         let table = self.table_by_id(id)?;
@@ -222,7 +224,7 @@ impl Deriver<'_> {
                     ));
                 }
             }
-            super::drop::refuse_dependents(&format!("column {name} of table {}", table.name), dependents)?;
+            super::refuse::refuse_dependents(&format!("column {name} of table {}", table.name), dependents)?;
         }
         if table.primary().columns.iter().any(|c| c.ordinal == ordinal) {
             return Err(Error::unsupported(format!("dropping column \"{name}\" of the primary key is not supported yet"))
@@ -354,7 +356,7 @@ impl Deriver<'_> {
     ) -> Result<()> {
         let Some(table) = self.table_if_exists(table, if_exists)? else { return Ok(()) };
         self.must_own(table.id)?;
-        super::locality::refuse_in_change(&table)?;
+        super::refuse::refuse_in_change(&table)?;
         let mut table = (*table).clone();
         let (ordinal, _) = named_column(&table, column)?;
         table.columns[ordinal as usize].on_update = expression.map(on_update_text).transpose()?;
@@ -529,14 +531,6 @@ fn new_name(name: &RenameTableNameKind) -> Result<String> {
     Ok(name.name)
 }
 
-/// A column by its name, hidden or not, with its ordinal.
-pub(super) fn named_column<'t>(table: &'t Table, name: &str) -> Result<(u32, &'t Column)> {
-    refuse_being_added(table, name)?;
-    table
-        .column(name)
-        .ok_or_else(|| Error::sql("42703", format!("column \"{name}\" of relation \"{}\" does not exist", table.name)))
-}
-
 fn is_cascade(behavior: &Option<DropBehavior>) -> bool {
     *behavior == Some(DropBehavior::Cascade)
 }
@@ -553,25 +547,4 @@ fn rewrite_needed(from: &Type, to: &Type) -> Error {
     Error::unsupported(format!("changing a column from type {} to type {} is not supported yet", from.name(), to.name()))
         .detail("Every stored row would have to be written again.")
         .hint("Add a column of the new type, fill it with UPDATE, drop the old column and rename the new one.")
-}
-
-/// 55000 for a table with a column whose values are being written into its rows.
-pub(super) fn refuse_filling(table: &Table) -> Result<()> {
-    match table.columns.iter().find(|c| c.state.is_being_added()) {
-        Some(column) => Err(being_added(table, column)),
-        None => Ok(()),
-    }
-}
-
-/// 55000 for the name of a column that is being added, which nobody sees yet.
-pub(super) fn refuse_being_added(table: &Table, name: &str) -> Result<()> {
-    match table.columns.iter().find(|c| c.name == name && c.state.is_being_added()) {
-        Some(column) => Err(being_added(table, column)),
-        None => Ok(()),
-    }
-}
-
-fn being_added(table: &Table, column: &Column) -> Error {
-    Error::sql("55000", format!("column \"{}\" of relation \"{}\" is being added", column.name, table.name))
-        .hint("Try again when that is done: SHOW JOBS tells how far it is.")
 }

@@ -2,7 +2,8 @@
 
 use super::Deriver;
 use crate::catalog::Descriptor;
-use crate::catalog::lookup::{Name, Relation};
+use crate::catalog::names::Name;
+use crate::catalog::relation::Relation;
 use meridian_base::{Error, Result};
 use sqlparser::ast::{CommentObject, ObjectName};
 
@@ -34,7 +35,7 @@ impl Deriver<'_> {
                 let wanted = kind.to_string().to_lowercase();
                 let Some(relation) = self.relation_if_exists(name, "relation", if_exists)? else { return Ok(()) };
                 if relation.kind() != wanted {
-                    return Err(super::drop::wrong_kind(name, &relation, &wanted));
+                    return Err(super::refuse::wrong_kind(name, &relation, &wanted));
                 }
                 self.must_own_relation(&relation)?;
                 self.comment_on_relation(&relation, comment)?;

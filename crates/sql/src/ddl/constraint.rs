@@ -1,10 +1,11 @@
 //! Constraints: PRIMARY KEY, UNIQUE, CHECK, FOREIGN KEY; declared with a column, with a table, or
 //! added later.
 
+use super::columns::{check_indexable, resolve_names};
 use super::{Deriver, free_name};
 use crate::catalog::expression::{Facts, resolve_columns};
 use crate::catalog::job::Job;
-use crate::catalog::lookup::Name;
+use crate::catalog::names::Name;
 use crate::catalog::{Check, ColumnState, FkAction, ForeignKey, Index, IndexColumn, IndexState, Table};
 use crate::parse::fold;
 use crate::types::Type;
@@ -120,7 +121,7 @@ impl Deriver<'_> {
             return Err(Error::unsupported("adding a primary key to a table that has other indexes is not supported yet")
                 .hint("Drop the other indexes, add the primary key, and create them again."));
         }
-        super::alter::refuse_filling(table)?;
+        super::columns::refuse_filling(table)?;
         for c in &index.columns {
             self.require_not_null(table, c.ordinal, false)?;
         }
@@ -146,7 +147,7 @@ impl Deriver<'_> {
 
     /// Adds an index: public at once if nobody can have seen the table, else to be built.
     pub(super) fn attach_index(&mut self, table: &mut Table, mut index: Index) -> Result<()> {
-        super::locality::refuse_in_change(table)?;
+        super::refuse::refuse_in_change(table)?;
         if !self.is_private(table.id) {
             index.state = IndexState::DeleteOnly;
             self.jobs.push(Job::BuildIndex { table: table.id, index: index.id });
@@ -344,37 +345,10 @@ fn key_columns(columns: &[ast::IndexColumn]) -> Result<Vec<String>> {
         .collect()
 }
 
-/// Ordinals of columns by name; each may be named once.
-pub(super) fn resolve_names(table: &Table, names: &[String]) -> Result<Vec<u32>> {
-    let mut ordinals = Vec::with_capacity(names.len());
-    for name in names {
-        super::alter::refuse_being_added(table, name)?;
-        let (ordinal, _) =
-            table.column(name).ok_or_else(|| Error::sql("42703", format!("column \"{name}\" named in key does not exist")))?;
-        if ordinals.contains(&ordinal) {
-            return Err(Error::sql("42701", format!("column \"{name}\" appears twice in a key")));
-        }
-        ordinals.push(ordinal);
-    }
-    Ok(ordinals)
-}
-
 fn index_columns(table: &Table, names: &[String]) -> Result<Vec<IndexColumn>> {
     let ordinals = resolve_names(table, names)?;
     ordinals.iter().try_for_each(|o| check_indexable(&table.columns[*o as usize].ty))?;
     Ok(ordinals.into_iter().map(|ordinal| IndexColumn { ordinal, descending: false, nulls_first: false }).collect())
-}
-
-/// 42704 if values of a type have no order of keys.
-pub(super) fn check_indexable(ty: &Type) -> Result<()> {
-    let element = ty.element().unwrap_or(ty);
-    if matches!(element, Type::Json | Type::Jsonb) {
-        return Err(Error::sql(
-            "42704",
-            format!("data type {} has no default operator class for access method \"btree\"", ty.name()),
-        ));
-    }
-    Ok(())
 }
 
 fn constraint_index(id: u32, name: String, columns: Vec<IndexColumn>, stored: Vec<u32>) -> Index {

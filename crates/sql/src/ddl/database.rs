@@ -2,7 +2,7 @@
 
 use super::Deriver;
 use crate::catalog::job::Job;
-use crate::catalog::lookup::Name;
+use crate::catalog::names::Name;
 use crate::catalog::privileges::Access;
 use crate::catalog::system;
 use crate::catalog::{Database, Descriptor, Group, Schema, bootstrap};

@@ -3,9 +3,11 @@
 
 use super::Deriver;
 use super::constraint::forget_reference;
+use super::refuse::{refuse_dependents, wrong_kind};
 use crate::catalog::escrow::Protocol;
-use crate::catalog::lookup::{Name, Relation, TableRef};
+use crate::catalog::names::Name;
 use crate::catalog::privileges::Privileges;
+use crate::catalog::relation::{Relation, TableRef};
 use crate::catalog::system;
 use crate::catalog::{Descriptor, ForeignKey, Sequence, Table};
 use meridian_base::{DescriptorId, Error, Result};
@@ -262,7 +264,7 @@ impl Deriver<'_> {
             self.delete(statistics);
         }
         let mut table = self.table_by_id(id)?;
-        super::locality::refuse_in_change(&table)?;
+        super::refuse::refuse_in_change(&table)?;
         // An index that was being built is complete now; its job finds it gone.
         for index in &mut table.indexes {
             index.id = self.new_id();
@@ -297,27 +299,4 @@ struct User {
     ordinal: u32,
     column: String,
     is_identity: bool,
-}
-
-/// 2BP01 if anything depends on what is to be dropped.
-pub(super) fn refuse_dependents(what: &str, dependents: Vec<String>) -> Result<()> {
-    if dependents.is_empty() {
-        return Ok(());
-    }
-    Err(Error::sql("2BP01", format!("cannot drop {what} because other objects depend on it"))
-        .detail(dependents.join("\n"))
-        .hint("Use DROP ... CASCADE to drop the dependent objects too."))
-}
-
-/// 42809 for a relation of another kind, with PostgreSQL's hint.
-pub(super) fn wrong_kind(name: &ObjectName, found: &Relation, wanted: &str) -> Error {
-    if let Relation::System(t) = found {
-        return Error::sql("42501", format!("permission denied: \"{}\" is a system catalog", t.name));
-    }
-    let name = Name::from_ast(name).map(|n| n.name).unwrap_or_default();
-    let article = if wanted == "index" { "an" } else { "a" };
-    let found_kind = found.kind();
-    let found_article = if found_kind == "index" { "an" } else { "a" };
-    Error::sql("42809", format!("\"{name}\" is not {article} {wanted}"))
-        .hint(format!("Use DROP {} to remove {found_article} {found_kind}.", found_kind.to_uppercase()))
 }

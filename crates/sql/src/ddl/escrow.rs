@@ -4,8 +4,8 @@
 //! ([`check`]), so that no statement has to know of it.
 
 use super::Deriver;
-use super::alter::named_column;
-use super::locality::refuse_in_change;
+use super::columns::named_column;
+use super::refuse::refuse_in_change;
 use crate::catalog::escrow::{Before, EPOCHS, Limit, Protocol, Shadow, can_limit, closing, limits, scaled, uses_column};
 use crate::catalog::expression::{Facts, parse_expression, resolve_columns};
 use crate::catalog::job::Job;

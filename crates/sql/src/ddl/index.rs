@@ -1,9 +1,10 @@
 //! Secondary indexes: `CREATE INDEX`, `ALTER INDEX`, `DROP INDEX`.
 
-use super::constraint::check_indexable;
-use super::drop::wrong_kind;
+use super::columns::check_indexable;
+use super::refuse::wrong_kind;
 use super::{Deriver, free_name};
-use crate::catalog::lookup::{Name, Relation};
+use crate::catalog::names::Name;
+use crate::catalog::relation::Relation;
 use crate::catalog::{Index, IndexColumn, IndexState, Table, is_implicit_primary};
 use crate::parse::fold;
 use crate::parse::{AlterIndex, IndexName, NewIndex};
@@ -82,7 +83,7 @@ impl Deriver<'_> {
                         .hint("Add a column GENERATED ALWAYS AS (…) STORED and index that."));
                 }
             };
-            super::alter::refuse_being_added(table, &name)?;
+            super::columns::refuse_being_added(table, &name)?;
             let (ordinal, column) =
                 table.column(&name).ok_or_else(|| Error::sql("42703", format!("column \"{name}\" does not exist")))?;
             check_indexable(&column.ty)?;
@@ -178,7 +179,7 @@ impl Deriver<'_> {
 
     /// Takes an index out of a table, and the foreign keys that need it with it.
     pub(super) fn remove_index(&mut self, mut table: Table, id: u32, cascade: bool) -> Result<()> {
-        super::locality::refuse_in_change(&table)?;
+        super::refuse::refuse_in_change(&table)?;
         let Some(at) = table.indexes.iter().position(|i| i.id == id) else { return Ok(()) };
         let index = table.indexes.remove(at);
         let children = self.orphaned_references(&table, &index)?;
@@ -186,7 +187,7 @@ impl Deriver<'_> {
             let what = if index.is_constraint { "constraint" } else { "index" };
             let described =
                 children.iter().map(|(child, _, fk)| format!("constraint {fk} on table {child} depends on index {}", index.name));
-            super::drop::refuse_dependents(&format!("{what} {} on table {}", index.name, table.name), described.collect())?;
+            super::refuse::refuse_dependents(&format!("{what} {} on table {}", index.name, table.name), described.collect())?;
         }
         for (_, (child, constraint), _) in &children {
             super::constraint::forget_reference(&mut table, *child, *constraint);
@@ -217,7 +218,7 @@ impl Deriver<'_> {
 
 fn stored_columns(table: &Table, key: &[IndexColumn], include: &[Ident]) -> Result<Vec<u32>> {
     let names: Vec<String> = include.iter().map(fold).collect();
-    let stored = super::constraint::resolve_names(table, &names)?;
+    let stored = super::columns::resolve_names(table, &names)?;
     // Storing a key column again would be harmless and useless.
     Ok(stored.into_iter().filter(|o| !key.iter().any(|k| k.ordinal == *o)).collect())
 }

@@ -7,6 +7,7 @@
 //! through. A `GLOBAL` table lives in a group of its database's own for such tables.
 
 use super::Deriver;
+use super::refuse::refuse_in_change;
 use crate::catalog::job::Job;
 use crate::catalog::{
     self, Column, ColumnState, Database, Descriptor, Group, GroupKind, Homes, IndexState, Move, MoveState, Partition, Table,
@@ -86,7 +87,7 @@ impl Deriver<'_> {
         let database = self.database_of(table.schema)?;
         let mut table = (*table).clone();
         refuse_in_change(&table)?;
-        super::alter::refuse_filling(&table)?;
+        super::columns::refuse_filling(&table)?;
         let homes = self.homes(&database, Some(locality))?;
         let columns = table.columns.len();
         let was_not_null: Vec<bool> = table.columns.iter().map(|c| c.not_null).collect();
@@ -150,21 +151,6 @@ pub(super) fn new_group(id: GroupId, database: &Database, home: &str, kind: Grou
 /// Whether only the words change: `IN PRIMARY REGION` and `IN` that region.
 fn is_renamed(table: &Table, homes: &Homes) -> bool {
     matches!((&table.homes, homes), (Homes::One(here), Homes::One(there)) if here == there)
-}
-
-/// 55000 for a table whose locality is changing.
-pub(super) fn refuse_in_change(table: &Table) -> Result<()> {
-    if let Some(ordinal) = table.splitting() {
-        let column = &table.columns[ordinal as usize].name;
-        let message =
-            format!("column \"{column}\" of table \"{}\" is becoming an escrow column, or ceases to be one", table.name);
-        return Err(Error::sql("55006", message).hint("SHOW JOBS shows the statement that does it."));
-    }
-    if table.moving.is_none() {
-        return Ok(());
-    }
-    Err(Error::sql("55000", format!("the locality of table \"{}\" is being changed", table.name))
-        .hint("Try again when that is done."))
 }
 
 /// 42P16 in a database without regions, 42602 for a region that is not one of its own.

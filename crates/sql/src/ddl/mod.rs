@@ -13,6 +13,7 @@
 
 mod access;
 mod alter;
+mod columns;
 mod comment;
 mod constraint;
 mod database;
@@ -21,6 +22,7 @@ mod escrow;
 mod grants;
 mod index;
 mod locality;
+mod refuse;
 mod regions;
 mod roles;
 mod sequence;
@@ -28,7 +30,8 @@ mod table;
 mod view;
 
 use crate::catalog::job::Job;
-use crate::catalog::lookup::{Name, Names, TableRef};
+use crate::catalog::names::{Name, Names};
+use crate::catalog::relation::TableRef;
 use crate::catalog::{Authority, Catalog, CatalogChange, ColumnState, Descriptor, Table};
 use crate::env::NodeLocality;
 use crate::parse::fold;

@@ -12,9 +12,10 @@
 //! Names, conditions and messages are CockroachDB's.
 
 use super::Deriver;
-use super::locality::{new_group, refuse_in_change};
+use super::locality::new_group;
+use super::refuse::refuse_in_change;
 use crate::catalog::job::Job;
-use crate::catalog::lookup::Names;
+use crate::catalog::names::Names;
 use crate::catalog::{Catalog, CatalogChange, Column, ColumnState, Database, Descriptor, GroupKind, Homes, Locality, Partition};
 use crate::parse::{AlterDatabase, DataPlacement, NewRegions, Survive, parse_one_statement};
 use crate::plan::{PlanContext, TablePlan, prepare};

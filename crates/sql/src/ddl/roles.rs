@@ -1,8 +1,9 @@
 //! `CREATE ROLE`, `ALTER ROLE`, `DROP ROLE`, memberships, `REASSIGN OWNED`, `DROP OWNED`.
 
 use super::Deriver;
+use crate::catalog::ids::DATABASE_OWNER;
 use crate::catalog::privileges::ObjectKind;
-use crate::catalog::roles::{DATABASE_OWNER, Membership, is_predefined, is_reserved};
+use crate::catalog::roles::{Membership, is_predefined, is_reserved};
 use crate::catalog::{Descriptor, Role};
 use crate::parse::{Members, Password, RoleOptions, RoleSpec, RoleStatement};
 use crate::types::{Datum, Type};
@@ -168,7 +169,7 @@ impl Deriver<'_> {
                 return Err(Error::sql("42501", "permission denied"));
             }
         }
-        if id == crate::catalog::roles::ROOT_ID && (o.superuser == Some(false) || o.login == Some(false)) {
+        if id == crate::catalog::ids::ROOT_ID && (o.superuser == Some(false) || o.login == Some(false)) {
             return Err(Error::unsupported(format!("\"{}\" stays a superuser that may log in", role.name)));
         }
         self.set_attributes(&mut role, o)?;

@@ -2,8 +2,9 @@
 //! columns.
 
 use super::{Deriver, free_name};
-use crate::catalog::lookup::{Name, Relation};
+use crate::catalog::names::Name;
 use crate::catalog::privileges::Access;
+use crate::catalog::relation::Relation;
 use crate::catalog::{Sequence, Table};
 use crate::parse::{AlterSequence, RoleSpec, SequenceOption};
 use crate::types::Type;
@@ -115,7 +116,7 @@ impl Deriver<'_> {
         let mut sequence = match self.relation_if_exists(name, "relation", if_exists)? {
             None => return Ok(()),
             Some(Relation::Sequence(s)) => (*s).clone(),
-            Some(other) => return Err(super::drop::wrong_kind(name, &other, "sequence")),
+            Some(other) => return Err(super::refuse::wrong_kind(name, &other, "sequence")),
         };
         self.must_own(sequence.id)?;
         match action {

@@ -4,7 +4,7 @@ use super::constraint::Constraint;
 use super::{Deriver, free_name};
 use crate::catalog::declared::declared;
 use crate::catalog::expression::{Facts, default_text, resolve_columns};
-use crate::catalog::lookup::Name;
+use crate::catalog::names::Name;
 use crate::catalog::privileges::Privileges;
 use crate::catalog::{self, Column, ColumnState, Database, Identity, Table};
 use crate::parse::Locality;

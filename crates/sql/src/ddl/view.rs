@@ -3,7 +3,8 @@
 
 use super::Deriver;
 use crate::catalog::View;
-use crate::catalog::lookup::{Name, Relation};
+use crate::catalog::names::Name;
+use crate::catalog::relation::Relation;
 use crate::parse::fold;
 use crate::parse::{AlterView, Kind, Statement};
 use crate::plan::{PlanContext, prepare};
@@ -56,7 +57,7 @@ impl Deriver<'_> {
         let view = match self.relation_if_exists(name, "relation", if_exists)? {
             None => return Ok(()),
             Some(Relation::View(v)) => v,
-            Some(other) => return Err(super::drop::wrong_kind(name, &other, "view")),
+            Some(other) => return Err(super::refuse::wrong_kind(name, &other, "view")),
         };
         self.must_own(view.id)?;
         match action {

@@ -1,10 +1,12 @@
 //! Grouping.
 
-use super::op::{Frame, Op, Row, all_true, at_once, compare_keys, eval_all, eval_scalar, sort_by};
+use super::eval::{Frame, Row, all_true, at_once, eval_all, eval_scalar};
+use super::op::Op;
+use super::sort::{compare_keys, sort_by};
 use super::{BATCH, Runtime, batch};
 use crate::env::Transaction;
 use crate::plan::eval::bulk::Bulk;
-use crate::plan::physical::{AggPlan, Node, Scalar};
+use crate::plan::node::{AggPlan, Node, Scalar};
 use crate::types::Datum;
 use crate::types::functions::Accumulator;
 use meridian_base::Result;

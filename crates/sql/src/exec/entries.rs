@@ -8,7 +8,7 @@
 //! The primary key's columns end a secondary key unless the index is unique and none of its columns
 //! is `NULL`: then the entry itself says that the value is taken.
 
-use crate::catalog::lookup::catalog_of;
+use crate::catalog::catalog_of;
 use crate::catalog::privileges::Privileges;
 use crate::catalog::{Index, IndexState};
 use crate::plan::TablePlan;

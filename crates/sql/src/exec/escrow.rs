@@ -4,25 +4,22 @@
 //! | statement | what happens | rule |
 //! | --- | --- | --- |
 //! | reads a number | the shares of all sites are read, and certified with the rest | E9, E12 |
-//! | `escrow_estimate(x)` | the shares are read at replicas in this region, a little late ([`estimate`]) | E10, E12 |
-//! | `SHOW ESCROW` | the shares of all sites are read, and shown one by one ([`shares`]) | E9 |
+//! | `escrow_estimate(x)` | the shares are read at replicas in this region, a little late ([`numbers::estimate`](super::numbers::estimate)) | E10, E12 |
+//! | `SHOW ESCROW` | the shares of all sites are read, and shown one by one ([`numbers::shares`](super::numbers::shares)) | E9 |
 //! | `x = x + n` | a delta goes to the nearest site that covers it; nothing is read | E7, E8 |
 //! | inserts a row | one site begins with all tokens | E1 |
 //! | sets a number | every site gets a new share, of a new incarnation | E11 |
 //! | deletes a row | every site loses its share | E11 |
 
-pub(super) mod estimate;
-pub(super) mod shares;
 pub(super) mod split;
 
 use super::Runtime;
-use super::op::{Op, Row, filter};
+use super::eval::Row;
 use crate::catalog::escrow::{datum, scaled, scaled_delta};
 use crate::catalog::expression::{Facts, parse_expression, resolve_columns};
 use crate::catalog::{EscrowColumn, Table};
 use crate::env::{Brought, Locking, OnLocked, Scan, Transaction};
 use crate::plan::TablePlan;
-use crate::plan::physical::Numbers;
 use crate::types::keys::encode_key_column;
 use crate::types::{Datum, Type};
 use meridian_base::escrow::{self, Bounds, Late, Share, Sum};
@@ -32,52 +29,14 @@ use std::collections::BTreeMap;
 /// Rows whose tokens are looked for at once.
 pub(super) const AHEAD: usize = 256;
 
-/// The next rows, with their numbers.
-pub(super) async fn next<T: Transaction>(
-    op: &mut Op,
-    numbers: &Numbers,
-    rt: &mut Runtime<'_, T>,
-    want: usize,
-) -> Result<Option<Vec<Row>>> {
-    let mut input = op.input(&numbers.input);
-    let rows = loop {
-        let Some(mut rows) = input.next(rt, want).await? else { break None };
-        fill(numbers, &mut rows, rt).await?;
-        let kept = filter(rows, &numbers.filter, &op.frame, rt).await?;
-        if !kept.is_empty() {
-            break Some(kept);
-        }
-    };
-    op.keep(input);
-    Ok(rows)
-}
-
-async fn fill<T: Transaction>(of: &Numbers, rows: &mut [Row], rt: &mut Runtime<'_, T>) -> Result<()> {
-    let keys = primary_keys(&of.table, &of.types, &of.columns, rows)?;
-    for ordinal in &of.ordinals {
-        let Some(column) = of.table.escrow_column(*ordinal) else { continue };
-        let shares: Vec<Key> = keys.iter().map(|key| column.share_key(key)).collect();
-        let to_write = of.locking.is_to_write().then(|| of.locking.if_busy()).flatten();
-        let sums = sums(column, &shares, of.is_dense, to_write, rt).await?;
-        let at = place(&of.columns, *ordinal)?;
-        for (row, share) in rows.iter_mut().zip(&shares) {
-            row[at] = match sums.get(share) {
-                Some((number, _)) => datum(*number, &of.types[*ordinal as usize])?,
-                None => return Err(without_share(&of.table)),
-            };
-        }
-    }
-    Ok(())
-}
-
 /// Where a column is in rows of these.
-fn place(columns: &[u32], ordinal: u32) -> Result<usize> {
+pub(super) fn place(columns: &[u32], ordinal: u32) -> Result<usize> {
     let found = columns.iter().position(|c| *c == ordinal);
     found.ok_or_else(|| Error::internal("a row without a column that is needed"))
 }
 
 /// The keys in the primary index of rows of these columns.
-fn primary_keys(table: &Table, types: &[Type], columns: &[u32], rows: &[Row]) -> Result<Vec<Key>> {
+pub(super) fn primary_keys(table: &Table, types: &[Type], columns: &[u32], rows: &[Row]) -> Result<Vec<Key>> {
     let primary = table.primary();
     let mut keys = Vec::with_capacity(rows.len());
     for row in rows {
@@ -99,14 +58,14 @@ fn number_of(table: &TablePlan, column: &EscrowColumn, found: &BTreeMap<Key, (i1
 }
 
 /// A row and its shares are written together.
-fn without_share(table: &Table) -> Error {
+pub(super) fn without_share(table: &Table) -> Error {
     Error::sql("XX001", format!("a row of table \"{}\" has no share of its escrow column", table.name))
 }
 
 /// The exact numbers of rows, with the bounds that their tokens tell (E2), by the keys of their
 /// shares. `is_dense`: all shares between the first and the last are wanted. `to_write`: they are
 /// locked before they are read, so that changes by others wait; and what to do if they are taken.
-async fn sums<T: Transaction>(
+pub(super) async fn sums<T: Transaction>(
     column: &EscrowColumn,
     shares: &[Key],
     is_dense: bool,
@@ -138,7 +97,7 @@ fn told_bounds(column: &EscrowColumn, sum: &Sum) -> Bounds {
 }
 
 /// The keys that these shares have in a site, in their order.
-fn ranges(shares: &[Key], is_dense: bool) -> Vec<KeyRange> {
+pub(super) fn ranges(shares: &[Key], is_dense: bool) -> Vec<KeyRange> {
     let mut ranges: Vec<KeyRange> = match (is_dense, shares.iter().min(), shares.iter().max()) {
         (true, Some(first), Some(last)) => vec![escrow::ranges(first, last)],
         _ => shares.iter().map(escrow::range).collect(),
@@ -149,10 +108,10 @@ fn ranges(shares: &[Key], is_dense: bool) -> Vec<KeyRange> {
 }
 
 /// A key of a site and what it holds.
-type Version = (Key, bytes::Bytes);
+pub(super) type Version = (Key, bytes::Bytes);
 
 /// What each site has in a range, certified with the rest.
-async fn versions<T: Transaction>(
+pub(super) async fn versions<T: Transaction>(
     column: &EscrowColumn,
     range: &KeyRange,
     rt: &mut Runtime<'_, T>,
@@ -178,13 +137,38 @@ async fn versions<T: Transaction>(
     Ok(found)
 }
 
-fn share_of((key, value): &Version) -> Key {
+pub(super) fn share_of((key, value): &Version) -> Key {
     escrow::share_of(key, value)
 }
 
 /// A site's versions, those of each row together.
-fn by_row(versions: &[Version]) -> impl Iterator<Item = &[Version]> {
+pub(super) fn by_row(versions: &[Version]) -> impl Iterator<Item = &[Version]> {
     versions.chunk_by(|a, b| share_of(a) == share_of(b))
+}
+
+/// What the sites have of a row's number.
+pub(super) type Sites = BTreeMap<GroupId, Share>;
+
+/// What the sites have, by the keys of the shares, own deltas included.
+pub(super) async fn sites<T: Transaction>(
+    column: &EscrowColumn,
+    shares: &[Key],
+    is_dense: bool,
+    rt: &mut Runtime<'_, T>,
+) -> Result<BTreeMap<Key, Sites>> {
+    let mut all: BTreeMap<Key, Sites> = BTreeMap::new();
+    for range in ranges(shares, is_dense) {
+        for (site, versions) in versions(column, &range, rt).await? {
+            for of_row in by_row(&versions) {
+                let key = share_of(&of_row[0]);
+                if let Some(share) = Share::seen(of_row.iter().map(|(key, value)| (key, &value[..]))) {
+                    let own = rt.txn.added(site, &key);
+                    all.entry(key).or_default().insert(site, share.plus(&own));
+                }
+            }
+        }
+    }
+    Ok(all)
 }
 
 /// A number and its bounds as they were at one moment of the statement. `None`: it is not known, or
@@ -578,7 +562,7 @@ pub(super) async fn settle<T: Transaction>(
     }
     // Between the rows of one group there may be those of others.
     let is_dense = table.table.groups().nth(1).is_none();
-    let found = shares::sites(column, &shares, is_dense, rt).await?;
+    let found = sites(column, &shares, is_dense, rt).await?;
     for (row, share) in rows.iter().zip(&shares) {
         rt.pause().await?;
         let sites = found.get(share).ok_or_else(|| without_share(&table.table))?;

@@ -5,7 +5,7 @@ use super::{Affected, ExecContext, Execution, Fetched, Nowhere, Stat};
 use crate::catalog::{Descriptor, GroupKind};
 use crate::env::{Locking, Transaction};
 use crate::plan::expr::{Expr, SubqueryBody};
-use crate::plan::physical::{DmlPlanKind, KeyPart, KeyRangeParts, Node, PlacePlan, Scalar, Scan};
+use crate::plan::node::{DmlPlanKind, KeyPart, KeyRangeParts, Node, PlacePlan, Scalar, Scan};
 use crate::plan::rel::{JoinKind, SetOp};
 use crate::plan::{Plan, Prepared};
 use crate::show::Computed;

@@ -1,11 +1,12 @@
 //! Point statements without operators: from parameters to a key to the stored row to the socket's
 //! buffer, or to one write.
 
-use super::op::Frame;
+use super::eval::Frame;
+use super::write::{self, Changes};
 use super::{Affected, ExecContext, RowSink, Runtime, Shared, cascade, dml, groups};
 use crate::env::Transaction;
 use crate::plan::eval::{Env, Memo, eval, finish};
-use crate::plan::physical::{DmlPlan, DmlPlanKind, KeyPart, Node, Scan};
+use crate::plan::node::{DmlPlan, DmlPlanKind, KeyPart, Node, Scan};
 use crate::plan::{FastKind, FastPlan};
 use crate::types::keys::encode_key_column;
 use crate::types::{Datum, RowView, Type};
@@ -67,7 +68,7 @@ async fn update<T: Transaction>(plan: &FastPlan, params: &[Datum], txn: &mut T, 
         new[*o as usize] = finish(eval(&e.expr, &Env { row: &old, args: &[], params, ctx: ctx.eval, memo: &memo }))?;
     }
     let mut shared = Shared::default();
-    dml::update(&d.table, &old, &mut new, &mut Runtime { txn, ctx, params, shared: &mut shared }).await?;
+    write::update(&d.table, &old, &mut new, &mut Runtime { txn, ctx, params, shared: &mut shared }).await?;
     Ok(Affected { rows: 1 })
 }
 
@@ -87,7 +88,7 @@ async fn insert<T: Transaction>(d: &DmlPlan, params: &[Datum], txn: &mut T, ctx:
     if *infers {
         super::infer::region(d, &mut row, &mut rt).await?;
     }
-    let mut changes = dml::Changes::default();
+    let mut changes = Changes::default();
     dml::insert_plain(d, row, random, &mut changes, &mut rt).await?;
     cascade::check(&d.table, &d.keys, changes, &mut rt).await?;
     Ok(Affected { rows: 1 })

@@ -8,15 +8,15 @@
 //! (`locality_optimized_partitioned_index_scan`, to see what it is worth): then all of them are
 //! read together.
 
-use super::op::{Frame, eval_scalar};
-use super::scan::part_values;
+use super::eval::{Frame, eval_scalar};
+use super::key_parts::part_values;
 use super::{ExecContext, Runtime};
 use crate::catalog::Table;
 use crate::catalog::being_dropped;
 use crate::env::{Locking, Transaction};
 use crate::plan::TablePlan;
 use crate::plan::eval::{Env, Memo, eval, finish};
-use crate::plan::physical::{KeyPart, Scalar, Scan};
+use crate::plan::node::{KeyPart, Scalar, Scan};
 use crate::types::keys::is_exact;
 use crate::types::{Datum, EvalContext};
 use bytes::Bytes;

@@ -5,11 +5,11 @@
 //! the others at once.
 
 use super::Runtime;
-use super::cascade::{parent_groups, parent_key};
-use super::op::Row;
+use super::eval::Row;
+use super::parents::{parent_groups, parent_key};
 use crate::catalog::Homes;
 use crate::env::{Locking, Transaction};
-use crate::plan::physical::DmlPlan;
+use crate::plan::node::DmlPlan;
 use crate::types::Datum;
 use meridian_base::{ColumnMask, GroupId, Key, Result};
 use std::collections::BTreeMap;

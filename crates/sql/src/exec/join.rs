@@ -5,12 +5,14 @@
 //!   through an index), or from memory if it depends on nothing. Lookups of single keys are made
 //!   for a whole batch of left rows at once: one round trip if the group is far away.
 
+use super::eval::{Frame, Kept, Row, all_true, eval_all};
 use super::groups::{self, Groups};
-use super::op::{Frame, Kept, Op, Row, State, all_true, collect, eval_all};
+use super::key_parts::point_key;
+use super::op::{Op, State, collect};
 use super::{BATCH, Runtime, scan};
 use crate::env::Transaction;
 use crate::plan::eval::bulk::Bulk;
-use crate::plan::physical::{KeyPart, Node, Scan};
+use crate::plan::node::{KeyPart, Node, Scan};
 use crate::plan::rel::JoinKind;
 use crate::types::Datum;
 use meridian_base::{Error, Key, Result};
@@ -352,7 +354,7 @@ async fn lookups<T: Transaction>(s: &Scan, frames: &[Frame], rt: &mut Runtime<'_
     let mut of = Vec::with_capacity(frames.len());
     let mut seen = BTreeMap::new();
     for f in frames {
-        let Some(key) = scan::point_key(s, &[], f, rt).await? else {
+        let Some(key) = point_key(s, &[], f, rt).await? else {
             of.push(None);
             continue;
         };

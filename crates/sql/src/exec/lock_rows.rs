@@ -22,11 +22,12 @@
 //! so who wants more rows runs the input from its beginning again and passes over those that he
 //! has.
 
-use super::op::{Frame, Op, Row, State};
+use super::eval::{Frame, Row};
+use super::op::{Op, State};
 use super::scan::RELOCKS_MAX;
 use super::{BATCH, Runtime};
 use crate::env::{OnLocked, Savepoint, Transaction};
-use crate::plan::physical::{LockPlan, LockedPlan, Node};
+use crate::plan::node::{LockPlan, LockedPlan, Node};
 use crate::types::Datum;
 use meridian_base::{Error, GroupId, Key, Result};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -12,33 +12,43 @@ mod cascade;
 mod dml;
 pub(crate) mod entries;
 mod escrow;
+mod eval;
 mod explain;
 mod fast;
 pub(crate) mod groups;
 mod infer;
 mod join;
+mod key_parts;
 mod lock_rows;
+mod numbers;
 mod op;
+mod pages;
+mod parents;
 mod prefetch;
 mod regions;
 mod scan;
+mod sequence;
 mod sets;
 mod sieve;
+mod sort;
+mod subquery;
 #[cfg(test)]
 mod tests;
 mod window;
+mod write;
 
 pub use api::*;
-pub(crate) use dml::contains_nulls;
 pub use entries::{Entry, split_entry};
+pub(crate) use write::contains_nulls;
 
 use crate::env::Transaction;
 use crate::plan::eval::Memo;
 use crate::plan::{Plan, Prepared, TablePlan, Tag};
 use crate::types::compare::Exact;
 use crate::types::{Datum, Type};
+use eval::{Kept, Row};
 use meridian_base::{Error, Result};
-use op::{Kept, Op, Row};
+use op::Op;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -135,7 +145,7 @@ impl<T: Transaction> Runtime<'_, T> {
     }
     /// For `EXPLAIN ANALYZE`: an operator has worked since `start`. `is_new`: for the first time,
     /// or again from its beginning.
-    fn note(&mut self, node: &Arc<crate::plan::physical::Node>, start: u64, is_new: bool, rows: usize) {
+    fn note(&mut self, node: &Arc<crate::plan::node::Node>, start: u64, is_new: bool, rows: usize) {
         let micros = self.ctx.system.now_micros().saturating_sub(start);
         if let Some(stats) = &mut self.shared.stats {
             let stat = stats.entry(Arc::as_ptr(node) as usize).or_default();
@@ -203,7 +213,7 @@ pub async fn insert_rows<T: Transaction>(
     txn: &mut T,
     ctx: &ExecContext<'_>,
 ) -> Result<u64> {
-    use crate::plan::physical::Node;
+    use crate::plan::node::Node;
     txn.uses(&prepared.descriptors);
     let node = match &prepared.plan {
         Plan::General(node) => node,
@@ -243,7 +253,7 @@ pub(crate) async fn work_on_rows<T: Transaction>(
         RowWork::Fill { .. } => {
             for row in rows {
                 rt.pause().await?;
-                dml::fill(plan, row, &mut rt).await?;
+                write::fill(plan, row, &mut rt).await?;
             }
             Ok(())
         }

@@ -1,25 +1,19 @@
 //! Operators: the state of a running plan.
 
-use super::{BATCH, BATCH_BYTES, Runtime, aggregate, dml, join, lock_rows, scan, sets, size, window};
-use crate::catalog::privileges::Privileges;
-use crate::catalog::roles::denied;
+use super::eval::{Frame, Kept, Row, eval_all, eval_scalar, filter};
+use super::scan::ScanState;
+use super::sort::{compare_keys, sort, sort_by, sort_key};
+use super::{BATCH, BATCH_BYTES, Runtime, aggregate, dml, join, lock_rows, numbers, sets, size, window};
 use crate::env::Transaction;
 use crate::plan::eval::bulk::Bulk;
-use crate::plan::eval::{Env, Members, Memo, Missing, Rows, Stop, eval, holds, is_true};
-use crate::plan::expr::{Expr, Quantifier, SequenceOp, Subquery, SubqueryBody, SubqueryKind};
-use crate::plan::physical::{Most, Node, Scalar, SortPlan};
+use crate::plan::node::{Most, Node, Scalar, SortPlan};
 use crate::plan::rel::SetOp;
+use crate::types::Datum;
 use crate::types::compare::Exact;
-use crate::types::{Datum, EvalContext};
 use futures::future::BoxFuture;
 use meridian_base::{Error, Result};
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-
-pub(crate) use crate::plan::eval::{Kept, Row};
-/// The values a correlated plan was started with.
-pub(crate) type Frame = Arc<[Datum]>;
 
 /// A running operator.
 pub(crate) struct Op {
@@ -40,7 +34,7 @@ pub(crate) enum State {
         input: Box<Op>,
         rows: VecDeque<Row>,
     },
-    Scan(scan::ScanState),
+    Scan(ScanState),
     Limit {
         input: Box<Op>,
         skip: u64,
@@ -87,7 +81,13 @@ impl Op {
         rt.pause().await?;
         let node = self.node.clone();
         match &*node {
-            Node::Scan(s) => scan::next(self, s, rt, want).await,
+            Node::Scan(s) => {
+                if matches!(self.state, State::New) {
+                    self.state = State::Scan(ScanState::new(s, &self.frame, rt, want).await?);
+                }
+                let State::Scan(state) = &mut self.state else { return Ok(None) };
+                state.next(s, &self.frame, rt, want).await
+            }
             Node::Filter { input, conds } => {
                 let mut op = self.input(input);
                 let r = loop {
@@ -100,9 +100,9 @@ impl Op {
                 self.state = State::Input(op);
                 Ok(r)
             }
-            Node::Numbers(numbers) => super::escrow::next(self, numbers, rt, want).await,
-            Node::Estimates(estimates) => super::escrow::estimate::next(self, estimates, rt, want).await,
-            Node::Shares(shares) => super::escrow::shares::next(self, shares, rt, want).await,
+            Node::Numbers(numbers) => numbers::next(self, numbers, rt, want).await,
+            Node::Estimates(estimates) => numbers::estimate::next(self, estimates, rt, want).await,
+            Node::Shares(shares) => numbers::shares::next(self, shares, rt, want).await,
             Node::Project { input, exprs } => self.project(input, exprs, rt, want).await,
             Node::Limit { input, limit, offset } => self.limit(input, limit.as_ref(), offset.as_ref(), rt, want).await,
             Node::HashJoin { .. } | Node::LoopJoin { .. } => join::next(self, &node, rt, want).await,
@@ -331,318 +331,6 @@ pub(crate) async fn collect<T: Transaction>(node: &Arc<Node>, frame: &Frame, rt:
     Ok(out.take())
 }
 
-pub(crate) async fn filter<T: Transaction>(
-    rows: Vec<Row>,
-    conds: &[Scalar],
-    frame: &Frame,
-    rt: &mut Runtime<'_, T>,
-) -> Result<Vec<Row>> {
-    if conds.is_empty() {
-        return Ok(rows);
-    }
-    let mut out = Vec::with_capacity(rows.len());
-    for row in rows {
-        if all_true(conds, &row, frame, rt).await? {
-            out.push(row);
-        }
-    }
-    Ok(out)
-}
-
-/// Whether all conditions hold.
-pub(crate) async fn all_true<T: Transaction>(
-    conds: &[Scalar],
-    row: &[Datum],
-    frame: &Frame,
-    rt: &mut Runtime<'_, T>,
-) -> Result<bool> {
-    rt.step().await?;
-    if let Some(hold) = rt.at_hand(frame).1.hold(conds, row) {
-        return Ok(hold);
-    }
-    for c in conds {
-        if !is_true(&eval_scalar(c, row, frame, rt).await?) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-pub(crate) async fn eval_all<T: Transaction>(
-    exprs: &[Scalar],
-    row: &[Datum],
-    frame: &Frame,
-    rt: &mut Runtime<'_, T>,
-) -> Result<Row> {
-    rt.step().await?;
-    let mut out = Vec::with_capacity(exprs.len());
-    for e in exprs {
-        out.push(match at_once(e, row, frame, rt) {
-            Some(value) => value,
-            None => eval_scalar(e, row, frame, rt).await?,
-        });
-    }
-    Ok(out)
-}
-
-/// The value of an expression that needs nothing from the executor, or nothing that is not there
-/// yet. Errors are left to [`eval_scalar`].
-pub(crate) fn at_once<T: Transaction>(e: &Scalar, row: &[Datum], frame: &Frame, rt: &mut Runtime<'_, T>) -> Option<Datum> {
-    rt.at_hand(frame).1.value(e, row)
-}
-
-/// What expressions over rows are computed with, as far as it is there.
-pub(crate) struct AtHand<'a> {
-    frame: &'a Frame,
-    params: &'a [Datum],
-    ctx: &'a EvalContext,
-    memo: &'a mut Memo,
-}
-
-impl AtHand<'_> {
-    #[inline]
-    fn value(&mut self, e: &Scalar, row: &[Datum]) -> Option<Datum> {
-        self.at_once(e, row, eval)
-    }
-    #[inline]
-    fn at_once<V>(&mut self, e: &Scalar, row: &[Datum], of: impl FnOnce(&Expr, &Env) -> Result<V, Stop>) -> Option<V> {
-        let found = of(&e.expr, &Env { row, args: self.frame, params: self.params, ctx: self.ctx, memo: self.memo });
-        // What was drawn for it is of this row: who asks again draws again.
-        if e.pending {
-            self.memo.draws.clear();
-        }
-        found.ok()
-    }
-    /// Whether all conditions are true; `None`: [`all_true`] has to say.
-    pub(crate) fn hold(&mut self, conds: &[Scalar], row: &[Datum]) -> Option<bool> {
-        for c in conds {
-            if !self.at_once(c, row, holds)? {
-                return Some(false);
-            }
-        }
-        Some(true)
-    }
-}
-
-impl<T: Transaction> Runtime<'_, T> {
-    /// The transaction, and beside it what is at hand.
-    pub(crate) fn at_hand<'a>(&'a mut self, frame: &'a Frame) -> (&'a mut T, AtHand<'a>) {
-        (self.txn, AtHand { frame, params: self.params, ctx: self.ctx.eval, memo: &mut self.shared.memo })
-    }
-}
-
-/// Evaluates, finding what the expression is missing until it has everything.
-pub(crate) async fn eval_scalar<T: Transaction>(
-    e: &Scalar,
-    row: &[Datum],
-    frame: &Frame,
-    rt: &mut Runtime<'_, T>,
-) -> Result<Datum> {
-    rt.step().await?;
-    loop {
-        let env = Env { row, args: frame, params: rt.params, ctx: rt.ctx.eval, memo: &rt.shared.memo };
-        let missing = match eval(&e.expr, &env) {
-            Ok(d) => {
-                if e.pending {
-                    rt.shared.memo.draws.clear();
-                }
-                rt.shared.memo.settle();
-                return Ok(d);
-            }
-            Err(Stop::Error(e)) => {
-                rt.shared.memo.draws.clear();
-                rt.shared.memo.settle();
-                return Err(e);
-            }
-            Err(Stop::Missing(m)) => m,
-        };
-        match missing {
-            Missing::Subquery { subquery, args } => {
-                // What was drawn and computed for this evaluation survives the detour.
-                let memo = &mut rt.shared.memo;
-                let (draws, values) = (std::mem::take(&mut memo.draws), std::mem::take(&mut memo.values));
-                run_subquery(&subquery, args, rt).await?;
-                (rt.shared.memo.draws, rt.shared.memo.values) = (draws, values);
-            }
-            Missing::Members(array) => {
-                let list = array.clone();
-                let members = rt.aside(move || Arc::new(Members::of_items(&list))).await?;
-                rt.shared.memo.know(&array, members);
-            }
-            // Computed again, its arguments would be others.
-            Missing::Value { .. } if e.expr.is_volatile() => rt.shared.memo.computes_aside = false,
-            Missing::Value { work, args } => {
-                let (again, given, ctx) = (work.clone(), args.clone(), rt.ctx.eval.clone());
-                match rt.aside(move || again.run(given, &ctx)).await? {
-                    Ok(value) => rt.shared.memo.values.push((work, Exact(args), value)),
-                    Err(e) => {
-                        rt.shared.memo.draws.clear();
-                        rt.shared.memo.settle();
-                        return Err(e);
-                    }
-                }
-            }
-            Missing::Sequence { slot, op, target, args, is_identity } => {
-                let drawn = draw(op, target, &args, is_identity, rt).await?;
-                rt.shared.memo.draws.insert(slot, drawn);
-            }
-        }
-    }
-}
-
-/// How many results of correlated subqueries are kept.
-const MEMO_MAX: usize = 10_000;
-
-async fn run_subquery<T: Transaction>(s: &Subquery, args: Vec<Datum>, rt: &mut Runtime<'_, T>) -> Result<()> {
-    let SubqueryBody::Physical(plan) = &s.body else { return Err(Error::internal("a subquery was not planned")) };
-    let frame: Frame = args.clone().into();
-    let enough = match s.kind {
-        SubqueryKind::Exists => 1,
-        SubqueryKind::Scalar | SubqueryKind::Quantified { quantifier: Quantifier::Sole, .. } => 2,
-        _ => usize::MAX,
-    };
-    let mut op = Op::new(&plan.node, &frame);
-    let mut rows = Kept::default();
-    let (before, mut bytes) = (rt.shared.memory, 0);
-    while rows.len() < enough {
-        match op.next(rt, enough - rows.len()).await? {
-            Some(more) => {
-                bytes += rt.keep(&more)?;
-                rows.extend(more);
-            }
-            None => break,
-        }
-    }
-    drop(op);
-    // What its operators held is gone.
-    rt.shared.memory = before;
-    let rows = Arc::new(Rows::new(rows));
-    if rows.rows.len() > 4 * BATCH {
-        let (made, kind) = (rows.clone(), s.kind.clone());
-        rt.aside(move || made.prepare(&kind)).await?;
-    }
-    if rt.shared.memo.size >= MEMO_MAX {
-        rt.shared.forget_subqueries();
-    }
-    rt.shared.lasting += bytes;
-    let memo = &mut rt.shared.memo;
-    memo.size += 1;
-    memo.bytes += bytes;
-    memo.subqueries.insert((s.slot, Exact(args)), rows);
-    Ok(())
-}
-
-async fn draw<T: Transaction>(
-    op: SequenceOp,
-    target: Option<meridian_base::DescriptorId>,
-    args: &[Datum],
-    is_identity: bool,
-    rt: &mut Runtime<'_, T>,
-) -> Result<i64> {
-    let sequences = rt.ctx.sequences;
-    if op == SequenceOp::Last {
-        let (sequence, value) = sequences.lastval()?;
-        may_draw(op, sequence, rt)?;
-        return Ok(value);
-    }
-    let found = target.and_then(|id| rt.ctx.catalog.sequence_by_id(id));
-    let sequence = found.ok_or_else(|| Error::sql("42809", "this is not a sequence"))?;
-    if !is_identity {
-        may_draw(op, sequence.id, rt)?;
-    }
-    match (op, args) {
-        (SequenceOp::Next, _) => sequences.nextval(&sequence, rt.ctx.catalog).await,
-        (SequenceOp::Current, _) => sequences.currval(sequence.id),
-        (_, [Datum::Int(value), rest @ ..]) => {
-            let is_called = !matches!(rest.first(), Some(Datum::Bool(false)));
-            sequences.setval(&sequence, rt.ctx.catalog, *value, is_called).await
-        }
-        _ => Err(Error::internal("setval without a value")),
-    }
-}
-
-/// 42501 unless the user may do this to a sequence, by the statement's catalog and by the newest
-/// one.
-fn may_draw<T: Transaction>(op: SequenceOp, sequence: meridian_base::DescriptorId, rt: &Runtime<'_, T>) -> Result<()> {
-    let any_of = match op {
-        SequenceOp::Next => Privileges::USAGE.with(Privileges::UPDATE),
-        SequenceOp::Set => Privileges::UPDATE,
-        SequenceOp::Current | SequenceOp::Last => Privileges::USAGE.with(Privileges::SELECT),
-    };
-    let eval = rt.ctx.eval;
-    let newest = rt.ctx.system.newest();
-    let is_newest = newest.seen == rt.ctx.catalog.seen || rt.ctx.catalog.is_private;
-    let catalogs = [Some(rt.ctx.catalog), Some(&newest).filter(|_| !is_newest)];
-    for catalog in catalogs.into_iter().flatten() {
-        if catalog.role_by_id(eval.role).is_some_and(|r| r.is_superuser) {
-            continue;
-        }
-        let who = catalog.authority(eval.role, &eval.database);
-        let Some((kind, access)) = catalog.access(sequence) else { continue };
-        if catalog.held(&who, kind, access).and(any_of).is_empty() {
-            let name = catalog.sequence_by_id(sequence).map(|s| s.name.clone()).unwrap_or_default();
-            return Err(denied("sequence", &name));
-        }
-    }
-    Ok(())
-}
-
-/// Compares two key values in one order.
-pub(crate) fn compare(a: &Datum, b: &Datum, descending: bool, nulls_first: bool) -> Ordering {
-    match (a.is_null(), b.is_null()) {
-        (true, true) => Ordering::Equal,
-        (true, false) => {
-            if nulls_first {
-                Ordering::Less
-            } else {
-                Ordering::Greater
-            }
-        }
-        (false, true) => {
-            if nulls_first {
-                Ordering::Greater
-            } else {
-                Ordering::Less
-            }
-        }
-        _ if descending => b.cmp(a),
-        _ => a.cmp(b),
-    }
-}
-
-pub(crate) fn compare_keys(a: &[Datum], b: &[Datum], keys: &[SortPlan]) -> Ordering {
-    let each = a.iter().zip(b).zip(keys).map(|((a, b), k)| compare(a, b, k.descending, k.nulls_first));
-    each.fold(Ordering::Equal, Ordering::then)
-}
-
-/// A stable sort; each key is computed once.
-pub(crate) async fn sort<T: Transaction>(
-    rows: Vec<Row>,
-    keys: &[SortPlan],
-    frame: &Frame,
-    rt: &mut Runtime<'_, T>,
-) -> Result<Vec<Row>> {
-    let mut keyed = Vec::with_capacity(rows.len());
-    for row in rows {
-        keyed.push((sort_key(keys, &row, frame, rt).await?, row));
-    }
-    let sorted = sort_by(keyed, |a, b| compare_keys(&a.0, &b.0, keys), rt).await?;
-    let mut rows = Vec::with_capacity(sorted.len());
-    for (_, row) in sorted {
-        rt.step().await?;
-        rows.push(row);
-    }
-    Ok(rows)
-}
-
-async fn sort_key<T: Transaction>(keys: &[SortPlan], row: &[Datum], frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Row> {
-    let mut key = Vec::with_capacity(keys.len());
-    for k in keys {
-        key.push(eval_scalar(&k.expr, row, frame, rt).await?);
-    }
-    Ok(key)
-}
-
 /// The first `most` rows of the order. Twice as many are held.
 async fn first_of<T: Transaction>(
     input: &Arc<Node>,
@@ -675,53 +363,6 @@ async fn first_of<T: Transaction>(
     let mut kept = sort_by(kept, order, rt).await?;
     kept.truncate(most);
     Ok(kept.into_iter().map(|(_, row)| row).collect())
-}
-
-/// So many are sorted at once.
-const RUN: usize = 1024;
-
-/// A stable sort that gives the thread away between its slices: runs are sorted, then merged two by
-/// two.
-pub(crate) async fn sort_by<T: Transaction, I>(
-    items: Vec<I>,
-    order: impl Fn(&I, &I) -> Ordering,
-    rt: &mut Runtime<'_, T>,
-) -> Result<Vec<I>> {
-    let mut runs: Vec<Vec<I>> = Vec::new();
-    let mut items = items.into_iter();
-    loop {
-        let mut run: Vec<I> = items.by_ref().take(RUN).collect();
-        if run.is_empty() {
-            break;
-        }
-        run.sort_by(&order);
-        runs.push(run);
-        rt.pause().await?;
-    }
-    // Neighbours, so that what was first stays first among equals.
-    while runs.len() > 1 {
-        let mut pairs = std::mem::take(&mut runs).into_iter();
-        while let Some(a) = pairs.next() {
-            let Some(b) = pairs.next() else {
-                runs.push(a);
-                break;
-            };
-            let mut merged = Vec::with_capacity(a.len() + b.len());
-            let (mut a, mut b) = (a.into_iter().peekable(), b.into_iter().peekable());
-            loop {
-                let from_a = match (a.peek(), b.peek()) {
-                    (Some(x), Some(y)) => order(x, y).is_le(),
-                    (Some(_), None) => true,
-                    (None, Some(_)) => false,
-                    (None, None) => break,
-                };
-                merged.extend(if from_a { a.next() } else { b.next() });
-                rt.step().await?;
-            }
-            runs.push(merged);
-        }
-    }
-    Ok(runs.pop().unwrap_or_default())
 }
 
 async fn set_operation<T: Transaction>(

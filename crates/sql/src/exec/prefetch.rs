@@ -5,12 +5,12 @@
 //! told beforehand which keys are coming.
 
 use super::Runtime;
-use super::cascade::{parent_groups, parent_key};
-use super::dml::{Reach, complete, reach};
-use super::op::Row;
+use super::eval::Row;
+use super::parents::{parent_groups, parent_key};
+use super::write::{Reach, complete, reach};
 use crate::env::{Locking, OnLocked, Transaction};
 use crate::plan::TablePlan;
-use crate::plan::physical::{DmlPlan, DmlPlanKind};
+use crate::plan::node::{DmlPlan, DmlPlanKind};
 use bytes::Bytes;
 use meridian_base::{ColumnMask, GroupId, Key, Result};
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,12 +7,12 @@
 //! prediction is 0, 1, or from 0 to 1 where it depends on what is found. A conflict costs more;
 //! `EXPLAIN ANALYZE` counts.
 
-use super::dml::{Reach, reach};
 use super::groups::Groups;
+use super::write::{Reach, reach};
 use crate::catalog::{Catalog, Descriptor, Group, GroupKind, Table};
 use crate::plan::eval::{Env, Memo, eval, finish};
 use crate::plan::expr::Expr;
-use crate::plan::physical::{DmlPlan, DmlPlanKind, KeyPart, Node, Scalar, Scan};
+use crate::plan::node::{DmlPlan, DmlPlanKind, KeyPart, Node, Scalar, Scan};
 use crate::types::{Datum, EvalContext};
 use meridian_base::{DescriptorId, GroupId};
 

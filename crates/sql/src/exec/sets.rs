@@ -2,11 +2,12 @@
 //!
 //! Several functions go side by side; those that end before the longest give `NULL`.
 
-use super::op::{Frame, Op, Row, State, eval_all};
+use super::eval::{Frame, Row, eval_all};
+use super::op::{Op, State};
 use super::{BATCH, BATCH_BYTES, Runtime, size};
 use crate::env::Transaction;
 use crate::plan::eval::are_large;
-use crate::plan::physical::{Node, Scalar};
+use crate::plan::node::{Node, Scalar};
 use crate::types::functions::{SetFunction, SetRows};
 use crate::types::{Datum, RecordValue};
 use meridian_base::{Error, Result};

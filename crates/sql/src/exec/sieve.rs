@@ -4,12 +4,12 @@
 //! are decoded, and nothing of it is copied out of the store.
 
 use super::entries::column_of;
-use super::op::{AtHand, Frame, Row, all_true};
-use super::scan::Cursor;
+use super::eval::{AtHand, Frame, Row, all_true};
+use super::pages::Cursor;
 use super::{Interrupt, Runtime, STEPS, TURN_MICROS};
 use crate::catalog::system::SystemContext;
 use crate::env::{Locking, RowVisitor, Transaction, Visited};
-use crate::plan::physical::Scan;
+use crate::plan::node::Scan;
 use crate::types::{Datum, RowView, Type};
 use bytes::Bytes;
 use meridian_base::{Error, Result};

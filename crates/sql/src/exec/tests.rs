@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::catalog::Catalog;
-use crate::catalog::lookup::Names;
+use crate::catalog::names::Names;
 use crate::env::{Environment, TxnOptions};
 use crate::parse::parse_one_statement;
 use crate::plan::{PlanContext, prepare};
@@ -35,10 +35,10 @@ struct NoSequences;
 
 #[async_trait::async_trait]
 impl crate::catalog::sequences::Sequences for NoSequences {
-    async fn nextval(&self, _: &crate::catalog::lookup::SequenceRef, _: &Catalog) -> Result<i64> {
+    async fn nextval(&self, _: &crate::catalog::relation::SequenceRef, _: &Catalog) -> Result<i64> {
         Ok(7)
     }
-    async fn setval(&self, _: &crate::catalog::lookup::SequenceRef, _: &Catalog, value: i64, _: bool) -> Result<i64> {
+    async fn setval(&self, _: &crate::catalog::relation::SequenceRef, _: &Catalog, value: i64, _: bool) -> Result<i64> {
         Ok(value)
     }
     fn currval(&self, _: meridian_base::DescriptorId) -> Result<i64> {
@@ -47,7 +47,7 @@ impl crate::catalog::sequences::Sequences for NoSequences {
     fn lastval(&self) -> Result<(meridian_base::DescriptorId, i64)> {
         Ok((meridian_base::DescriptorId(7), 7))
     }
-    async fn state(&self, _: &crate::catalog::lookup::SequenceRef, _: &Catalog) -> Result<(i64, bool)> {
+    async fn state(&self, _: &crate::catalog::relation::SequenceRef, _: &Catalog) -> Result<(i64, bool)> {
         Ok((7, true))
     }
 }
@@ -391,7 +391,7 @@ fn only_the_regions_that_may_have_what_is_looked_for_are_read() {
             create table t (id int primary key, a int unique, b int) locality regional by row;
             insert into t (id, a, b, crdb_region) values (1, 1, 1, 'local'), (2, 2, 2, 'far'), (3, 3, 3, 'local')";
         let env = after_in(&["local", "far"], statements).await;
-        let table = env.catalog().table(&Names::new("postgres", "root"), &crate::catalog::lookup::Name::bare("t")).unwrap();
+        let table = env.catalog().table(&Names::new("postgres", "root"), &crate::catalog::names::Name::bare("t")).unwrap();
         let (local, far) = (table.group_in("local").unwrap(), table.group_in("far").unwrap());
         let cases: [(&str, u64, &[meridian_base::GroupId]); 12] = [
             ("select * from t where id = 1", 1, &[local]),

@@ -2,10 +2,12 @@
 //! at a frame of rows around each.
 
 use super::Runtime;
-use super::op::{Frame, Row, collect, compare_keys, eval_all, eval_scalar, sort_by};
+use super::eval::{Frame, Row, eval_all, eval_scalar};
+use super::op::collect;
+use super::sort::{compare_keys, sort_by};
 use crate::env::Transaction;
 use crate::plan::eval::bulk::Bulk;
-use crate::plan::physical::{BoundPlan, Node, WindowPlan};
+use crate::plan::node::{BoundPlan, Node, WindowPlan};
 use crate::plan::rel::WindowFunction;
 use crate::types::Datum;
 use crate::types::functions::Accumulator;
@@ -232,7 +234,7 @@ async fn framed<T: Transaction>(
             if last.to < to || from == to {
                 for at in last.to..to {
                     rt.step().await?;
-                    if super::op::all_true(call.filter.as_slice(), &rows[at].row, frame, rt).await? {
+                    if super::eval::all_true(call.filter.as_slice(), &rows[at].row, frame, rt).await? {
                         last.state.add(rt.ctx.eval, &args[at])?;
                     }
                 }

@@ -4,7 +4,7 @@ use super::progress::{Page, Part, Size, work_through};
 use super::{JobContext, locking, options, set_state, step};
 use crate::catalog::IndexState;
 use crate::catalog::job;
-use crate::catalog::lookup::TableRef;
+use crate::catalog::relation::TableRef;
 use crate::env::{Environment, Locking, Scan, Transaction};
 use crate::exec::{Entry, split_entry};
 use crate::plan::{PlanContext, TablePlan};

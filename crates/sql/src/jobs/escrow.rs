@@ -5,7 +5,7 @@ use super::progress::{Page, Part, Size, work_through};
 use super::rows::work_on;
 use super::{JobContext, options};
 use crate::catalog::escrow::uses_column;
-use crate::catalog::lookup::TableRef;
+use crate::catalog::relation::TableRef;
 use crate::catalog::{Check, EscrowColumn, Table, job};
 use crate::ddl::constraint_exists;
 use crate::env::{Environment, Locking, Scan, Transaction};

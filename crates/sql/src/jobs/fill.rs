@@ -18,15 +18,10 @@
 
 use super::rows::work_on;
 use super::{JobContext, changed, last_step, step_of};
-use crate::catalog::lookup::Names;
-use crate::catalog::system::{Setting, SystemContext};
-use crate::catalog::{Catalog, ColumnState, Descriptor, Sequence, Table};
-use crate::env::{Environment, GroupRow, NodeLocality, SessionRow, TransactionRow};
-use crate::exec::{ExecContext, ExecOptions, Interrupt, MEMORY_BYTES_MAX, RowWork};
-use crate::shared::SessionSequences;
-use futures::future::BoxFuture;
+use crate::catalog::{ColumnState, Descriptor, Sequence, Table};
+use crate::env::Environment;
+use crate::exec::RowWork;
 use meridian_base::{DescriptorId, Result};
-use std::sync::Arc;
 
 /// Gives every row its values, and takes the columns to `Filled`.
 pub(super) async fn run<E: Environment>(env: &E, table: DescriptorId, ordinals: &[u32], context: &JobContext) -> Result<()> {
@@ -77,74 +72,16 @@ fn take(table: &mut Table, ordinals: &[u32], from: ColumnState, to: ColumnState)
     }
 }
 
-/// What a job's expressions may ask of a session that it has not.
-pub(super) struct JobSystem<'a, E> {
-    pub env: &'a E,
-    pub catalog: &'a Arc<Catalog>,
-    pub names: &'a Names,
-}
-
-impl<E: Environment> JobSystem<'_, E> {
-    /// What expressions over a job's rows see.
-    pub fn exec<'a>(
-        &'a self,
-        context: &'a JobContext,
-        interrupt: &'a Interrupt,
-        sequences: &'a SessionSequences<E>,
-    ) -> ExecContext<'a> {
-        ExecContext {
-            eval: &context.eval,
-            catalog: self.catalog,
-            interrupt,
-            sequences,
-            system: self,
-            memory_bytes_max: MEMORY_BYTES_MAX,
-            options: ExecOptions::default(),
-        }
-    }
-}
-
-impl<E: Environment> SystemContext for JobSystem<'_, E> {
-    fn catalog(&self) -> &Arc<Catalog> {
-        self.catalog
-    }
-    fn names(&self) -> &Names {
-        self.names
-    }
-    fn node(&self) -> NodeLocality {
-        self.env.locality()
-    }
-    fn nodes(&self) -> Vec<NodeLocality> {
-        self.env.nodes()
-    }
-    fn now_micros(&self) -> u64 {
-        self.env.now_micros()
-    }
-    fn sessions(&self) -> Vec<SessionRow> {
-        Vec::new()
-    }
-    fn settings(&self) -> Vec<Setting> {
-        Vec::new()
-    }
-    fn groups(&self) -> BoxFuture<'_, Result<Vec<GroupRow>>> {
-        Box::pin(self.env.groups())
-    }
-    fn transactions(&self) -> BoxFuture<'_, Result<Vec<TransactionRow>>> {
-        Box::pin(self.env.transactions())
-    }
-    fn metrics(&self) -> Vec<(String, u64)> {
-        self.env.metrics()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::catalog::job::Job;
+    use crate::catalog::names::Names;
     use crate::jobs::{Step, commit, step};
     use crate::session::{Session, SessionOptions};
     use crate::testing::MemEnvironment;
     use meridian_base::SessionId;
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
     async fn session(env: &MemEnvironment, id: u64) -> Session<MemEnvironment> {
@@ -155,7 +92,7 @@ mod tests {
 
     fn table(env: &MemEnvironment) -> Table {
         let names = Names::new("postgres", "root");
-        (*env.catalog().table(&names, &crate::catalog::lookup::Name::bare("t")).unwrap()).clone()
+        (*env.catalog().table(&names, &crate::catalog::names::Name::bare("t")).unwrap()).clone()
     }
 
     async fn rows(s: &mut Session<MemEnvironment>, sql: &str) -> Vec<Vec<String>> {

@@ -22,6 +22,7 @@ mod regions;
 mod rows;
 mod runner;
 mod split;
+mod system;
 mod validate;
 mod waits;
 
@@ -33,7 +34,7 @@ pub(crate) use hold::end as end_hold;
 pub(crate) use runner::{is_made, start};
 use split::As;
 
-use crate::catalog::lookup::Names;
+use crate::catalog::names::Names;
 use crate::catalog::system::quote;
 use crate::catalog::{Catalog, CatalogChange, Check, ColumnState, Descriptor, ForeignKey, IndexState, Table};
 use crate::ddl::{Ddl, DdlContext, Notice};

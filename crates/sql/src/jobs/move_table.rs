@@ -158,7 +158,7 @@ async fn page<E: Environment>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::lookup::Names;
+    use crate::catalog::names::Names;
     use crate::env::Locking;
     use crate::session::{Session, SessionOptions};
     use crate::testing::MemEnvironment;
@@ -214,13 +214,13 @@ mod tests {
             insert into t select g, g, (array['eu', 'us', 'asia'])[g % 3 + 1]::crdb_internal_region from generate_series(1, 300) g;";
         s.query_text(text).await.unwrap();
         let names = Names::new("d", "root");
-        let table = |env: &MemEnvironment| env.catalog().table(&names, &crate::catalog::lookup::Name::bare("t")).unwrap();
+        let table = |env: &MemEnvironment| env.catalog().table(&names, &crate::catalog::names::Name::bare("t")).unwrap();
         let id = table(&env).id;
         let catalog = env.catalog();
         let eval = EvalContext { catalog: catalog.clone(), database: "d".into(), ..EvalContext::default() };
         let context = JobContext { names: names.clone(), eval, ..s.job_context("") };
         // As SET LOCALITY REGIONAL BY ROW AS r derives it.
-        let us = catalog.table(&names, &crate::catalog::lookup::Name::bare("t")).unwrap();
+        let us = catalog.table(&names, &crate::catalog::names::Name::bare("t")).unwrap();
         let statement = crate::parse::parse_one_statement("alter table t set locality regional by row as r").unwrap();
         let (nodes, private) = (env.nodes(), Default::default());
         let ddl = crate::ddl::DdlContext {
@@ -280,7 +280,7 @@ mod tests {
         assert!(env.catalog().jobs().all(|job| job.state.has_ended()));
         assert_eq!(env.key_count(), 10);
         let names = Names::new("d", "root");
-        let table = env.catalog().table(&names, &crate::catalog::lookup::Name::bare("t")).unwrap();
+        let table = env.catalog().table(&names, &crate::catalog::names::Name::bare("t")).unwrap();
         assert_eq!(stored(&env, &table).await.len(), 10);
     }
 }

@@ -5,7 +5,7 @@
 use super::backfill::{bind, primary_ranges};
 use super::{JobContext, escrow, options, pause, step_of, validate};
 use crate::catalog::job::Job;
-use crate::catalog::lookup::TableRef;
+use crate::catalog::relation::TableRef;
 use crate::catalog::{Catalog, CatalogChange, Database};
 use crate::ddl::{Notice, with_groups};
 use crate::env::{Environment, Locking, Scan, Transaction};

@@ -1,10 +1,10 @@
 //! Work on all rows of a table, a page of them in each transaction.
 
 use super::backfill::{after, bind, primary_ranges};
-use super::fill::JobSystem;
 use super::progress::{Page, Part, Size, work_through};
+use super::system::JobSystem;
 use super::{FREE_ATTEMPTS, JobContext, locking, options};
-use crate::catalog::lookup::TableRef;
+use crate::catalog::relation::TableRef;
 use crate::catalog::{ColumnState, Table, job};
 use crate::env::{Environment, Locking, Scan, Transaction};
 use crate::exec::{Interrupt, RowWork, work_on_rows};

@@ -10,7 +10,7 @@ use super::validate::violated;
 use super::{JobContext, step, step_of, table_step};
 use crate::catalog::Table;
 use crate::catalog::escrow::Shadow;
-use crate::catalog::lookup::TableRef;
+use crate::catalog::relation::TableRef;
 use crate::env::Environment;
 use crate::exec::RowWork;
 use meridian_base::{DescriptorId, Error, Result};

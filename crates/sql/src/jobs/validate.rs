@@ -3,7 +3,7 @@
 
 use super::backfill::{bind, primary_ranges};
 use super::{JobContext, options, pause};
-use crate::catalog::lookup::TableRef;
+use crate::catalog::relation::TableRef;
 use crate::catalog::{ForeignKey, Table};
 use crate::env::{Environment, Locking, Scan, Transaction};
 use crate::plan::TablePlan;

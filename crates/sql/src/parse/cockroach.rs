@@ -15,7 +15,7 @@
 //! | `UPSERT` | `INSERT … ON CONFLICT (primary key) DO UPDATE` of the columns that are given |
 
 use super::escrow;
-use super::rewrite::{is, sees, storing, word};
+use super::tokens::{is, sees, storing, word};
 use super::{NewIndex, Place, RECURSION_MAX, SHOWN};
 use meridian_base::{Error, Result};
 use sqlparser::ast;

@@ -2,7 +2,7 @@
 //! does, instead of being read and ignored.
 
 use super::Place;
-use super::rewrite::{is, sees};
+use super::tokens::{is, sees};
 use meridian_base::{Error, Result};
 use sqlparser::ast::{self, JoinConstraint, JoinOperator, Visit, Visitor};
 use sqlparser::tokenizer::{Token, TokenWithSpan};

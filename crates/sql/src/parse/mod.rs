@@ -21,14 +21,17 @@ mod fingerprint;
 mod foreign;
 mod ident;
 mod rewrite;
+mod role_statement;
 mod roles;
 mod statement;
+mod tokens;
 
 pub(crate) use escrow::{ShowEscrow, show_escrow};
 pub use fingerprint::{Fingerprint, Literal, LiteralKind, fingerprint};
 pub use ident::{fold, truncate};
+pub use role_statement::*;
 pub(crate) use roles::reserved;
-pub use roles::{GrantOn, GrantPrivileges, Members, Password, RoleOptions, RoleSpec, RoleStatement, without_passwords};
+pub use roles::without_passwords;
 pub use sqlparser::ast;
 pub use statement::*;
 

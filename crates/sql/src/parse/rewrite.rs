@@ -4,6 +4,7 @@
 use super::cursor::Cursor;
 use super::fold;
 use super::statement::{AsOfSystemTime, Locality, Overriding, RowLocks};
+use super::tokens::{is, sees, storing, word};
 use super::{Place, cockroach, expression_at_start, extra};
 use crate::types::functions::text::RESERVED;
 use meridian_base::{Error, Result};
@@ -588,23 +589,4 @@ fn find_at_top(tokens: &[TokenWithSpan], what: impl Fn(&[TokenWithSpan], usize) 
         }
         depth == 0 && what(tokens, *i)
     })
-}
-
-pub(super) fn is(t: &TokenWithSpan, word: &str) -> bool {
-    matches!(&t.token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word))
-}
-
-pub(super) fn sees(tokens: &[TokenWithSpan], at: usize, words: &[&str]) -> bool {
-    words.iter().enumerate().all(|(i, w)| tokens.get(at + i).is_some_and(|t| is(t, w)))
-}
-
-/// CockroachDB's words for `INCLUDE`.
-pub(super) fn storing(tokens: &mut [TokenWithSpan]) {
-    for t in tokens.iter_mut().filter(|t| is(t, "storing") || is(t, "covering")) {
-        t.token = word("INCLUDE", Keyword::INCLUDE);
-    }
-}
-
-pub(super) fn word(value: &str, keyword: Keyword) -> Token {
-    Token::Word(Word { value: value.to_string(), quote_style: None, keyword })
 }

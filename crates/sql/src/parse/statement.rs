@@ -1,7 +1,7 @@
 //! What a statement is once it is parsed: sqlparser's AST, or one of the statements it does not
 //! know.
 
-use super::roles::RoleSpec;
+use super::role_statement::{RoleSpec, RoleStatement};
 use sqlparser::ast;
 use std::borrow::Cow;
 
@@ -113,7 +113,7 @@ pub enum Kind {
     /// `ALTER SYSTEM SET name = value`; `None`: the default.
     AlterSystem { name: String, value: Option<String> },
     /// Roles and privileges.
-    Role(Box<super::roles::RoleStatement>),
+    Role(Box<RoleStatement>),
     /// `ALTER SEQUENCE name …`.
     AlterSequence { name: ast::ObjectName, if_exists: bool, action: AlterSequence },
     /// `ALTER VIEW name …`.

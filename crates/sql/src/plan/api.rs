@@ -1,7 +1,7 @@
 //! What a session gives to bind a statement, and what it keeps of it.
 
 use crate::catalog::Catalog;
-use crate::catalog::lookup::Names;
+use crate::catalog::names::Names;
 use crate::catalog::privileges::Privileges;
 use crate::catalog::system::SystemTable;
 use crate::types::{EvalContext, Type};

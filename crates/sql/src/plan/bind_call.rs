@@ -1,19 +1,18 @@
 //! Binds calls: scalar functions, aggregates, window functions, set-returning functions in select
 //! lists, sequences.
 
-use super::bind_expr::kind;
-use super::bind_query::SETS_HINT;
 use super::binder::{Binder, Scope, Typed};
 use super::rel::{AggCall, Bound, Frame, SortKey, WindowCall, WindowFunction};
-use crate::catalog::functions::FUNCTIONS;
-use crate::catalog::lookup::Name;
+use super::syntax::{arguments, function_name, is_star};
+use crate::catalog::names::Name;
+use crate::catalog::system::FUNCTIONS;
 use crate::parse::fold;
 use crate::plan::expr::*;
 use crate::types::cast::select_common_type;
 use crate::types::functions::{self, FunctionKind};
 use crate::types::{CastContext, Datum, Type};
 use meridian_base::{Error, Result};
-use sqlparser::ast::{self, Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments, Spanned};
+use sqlparser::ast::{self, Expr as Ast, FunctionArguments, Spanned};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -468,33 +467,9 @@ pub(crate) fn sort_key(expr: Expr, options: &ast::OrderByOptions) -> Result<Sort
     Ok(SortKey { expr, descending, nulls_first: options.nulls_first.unwrap_or(descending) })
 }
 
-/// A function's name without `pg_catalog.`.
-pub(crate) fn function_name(name: &ast::ObjectName) -> Result<String> {
-    let name = Name::from_ast(name)?;
-    match name.schema.as_deref() {
-        None | Some("pg_catalog") => Ok(name.name),
-        Some(s @ ("information_schema" | "crdb_internal")) => Ok(format!("{s}.{}", name.name)),
-        Some(s) => Err(Error::sql("42883", format!("function {s}.{} does not exist", name.name))
-            .hint("No function matches the given name and argument types. You might need to add explicit type casts.")),
-    }
+/// The registry's kind of a function, window functions and syntax excluded.
+pub(crate) fn kind(name: &str) -> Option<FunctionKind> {
+    FUNCTIONS.kind_of(name)
 }
 
-fn is_star(list: &ast::FunctionArgumentList) -> bool {
-    matches!(list.args.as_slice(), [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)])
-}
-
-/// Positional arguments; `*` alone is no argument.
-pub(crate) fn arguments(list: &ast::FunctionArgumentList) -> Result<Vec<&Ast>> {
-    if is_star(list) {
-        return Ok(Vec::new());
-    }
-    list.args.iter().map(argument).collect()
-}
-
-pub(crate) fn argument(a: &FunctionArg) -> Result<&Ast> {
-    match a {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => Ok(e),
-        FunctionArg::Named { .. } | FunctionArg::ExprNamed { .. } => Err(Error::unsupported("named arguments are not supported")),
-        _ => Err(Error::sql("42601", "syntax error at or near \"*\"")),
-    }
-}
+pub(crate) const SETS_HINT: &str = "You might be able to move the set-returning function into a LATERAL FROM item.";

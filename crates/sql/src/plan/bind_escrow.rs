@@ -3,7 +3,7 @@
 
 use super::binder::{Binder, Scope, ScopeCol, Typed};
 use super::rel::{Rel, SharesOf, SortKey};
-use crate::catalog::lookup::Name;
+use crate::catalog::names::Name;
 use crate::env::Locking;
 use crate::parse::ShowEscrow;
 use crate::plan::expr::{ColId, Expr};

@@ -1,11 +1,12 @@
 //! Binds scalar expressions.
 
 use super::binder::{Binder, Typed};
-use super::dml::row_items;
-use crate::catalog::functions::FUNCTIONS;
+use super::syntax::row_items;
+use super::syntax::unnest;
+use crate::catalog::system::FUNCTIONS;
 use crate::plan::expr::*;
 use crate::types::cast::select_common_type;
-use crate::types::functions::{self, FunctionKind};
+use crate::types::functions::{self};
 use crate::types::{CastContext, Datum, Type};
 use meridian_base::{Error, Result};
 use sqlparser::ast::{self, BinaryOperator, Expr as Ast, Spanned, UnaryOperator, Value};
@@ -60,30 +61,17 @@ impl Binder<'_> {
             Ast::Interval(i) => self.interval(i),
             Ast::BinaryOp { left, op, right } => self.binary(left, op, right),
             Ast::UnaryOp { op, expr } => self.unary(*op, expr),
-            Ast::IsNull(x) => Ok(boolean(Expr::IsNull(Box::new(self.any_value(x)?)))),
-            Ast::IsNotNull(x) => {
-                let t = self.expr(x)?;
-                let t = self.settle(t)?;
-                Ok(boolean(if t.ty == Type::Record { row_is_not_null(t.expr) } else { not(Expr::IsNull(Box::new(t.expr))) }))
-            }
-            Ast::IsTrue(x) => Ok(boolean(Expr::IsBool(Box::new(self.condition(x, "IS TRUE")?), true))),
-            Ast::IsNotTrue(x) => Ok(boolean(not(Expr::IsBool(Box::new(self.condition(x, "IS NOT TRUE")?), true)))),
-            Ast::IsFalse(x) => Ok(boolean(Expr::IsBool(Box::new(self.condition(x, "IS FALSE")?), false))),
-            Ast::IsNotFalse(x) => Ok(boolean(not(Expr::IsBool(Box::new(self.condition(x, "IS NOT FALSE")?), false)))),
-            Ast::IsUnknown(x) => Ok(boolean(Expr::IsNull(Box::new(self.condition(x, "IS UNKNOWN")?)))),
-            Ast::IsNotUnknown(x) => Ok(boolean(not(Expr::IsNull(Box::new(self.condition(x, "IS NOT UNKNOWN")?))))),
-            Ast::IsDistinctFrom(a, b) => self.distinct(a, b).map(boolean),
-            Ast::IsNotDistinctFrom(a, b) => self.distinct(a, b).map(|e| boolean(not(e))),
-            Ast::Between { expr, negated, low, high } => {
-                let mut between = |low: &Ast, high: &Ast| {
-                    Ok(Expr::And(vec![self.comparison(expr, ">=", low)?, self.comparison(expr, "<=", high)?]))
-                };
-                let is_between = match symmetric(low) {
-                    None => between(low, high)?,
-                    Some(low) => Expr::Or(vec![between(low, high)?, between(high, low)?]),
-                };
-                Ok(boolean(if *negated { not(is_between) } else { is_between }))
-            }
+            Ast::IsNull(_)
+            | Ast::IsNotNull(_)
+            | Ast::IsTrue(_)
+            | Ast::IsNotTrue(_)
+            | Ast::IsFalse(_)
+            | Ast::IsNotFalse(_)
+            | Ast::IsUnknown(_)
+            | Ast::IsNotUnknown(_)
+            | Ast::IsDistinctFrom(..)
+            | Ast::IsNotDistinctFrom(..)
+            | Ast::Between { .. } => self.test(e),
             Ast::InList { expr, list, negated } => self.in_list(expr, list, *negated),
             Ast::InSubquery { expr, subquery, negated } => {
                 let e = self.quantified_subquery(expr, "=", subquery, Quantifier::Any)?;
@@ -110,28 +98,18 @@ impl Binder<'_> {
             Ast::ILike { negated, any: false, expr, pattern, escape_char } => {
                 self.like("~~*", *negated, expr, pattern, escape_char.as_deref())
             }
-            Ast::SimilarTo { negated, expr, pattern, escape_char } => {
-                let mut args = vec![self.expr(pattern)?];
-                if let Some(e) = escape_char {
-                    args.push(self.expr(e)?);
-                }
-                let pattern = self.call_typed("similar_to_escape", args)?;
-                let left = self.expr(expr)?;
-                let matched = self.operator_typed("~", left, pattern, expr)?;
-                Ok(boolean(if *negated { not(matched.expr) } else { matched.expr }))
-            }
+            Ast::SimilarTo { .. }
+            | Ast::AtTimeZone { .. }
+            | Ast::Extract { .. }
+            | Ast::Ceil { field: ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime), .. }
+            | Ast::Floor { field: ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime), .. }
+            | Ast::Position { .. }
+            | Ast::Substring { .. }
+            | Ast::Trim { .. }
+            | Ast::Overlay { .. } => self.spelled_call(e),
             Ast::Cast { format: Some(_), .. } => Err(self.at(Error::unsupported("CAST … FORMAT is not supported"), e.span())),
             Ast::Cast { kind: ast::CastKind::Cast | ast::CastKind::DoubleColon, expr, data_type, .. } => {
-                let ty = self.data_type(data_type)?;
-                if let Ast::Array(a) = unnest(expr)
-                    && !a.elem.is_empty()
-                    && ty.element().is_some()
-                {
-                    return self.array_cast(&a.elem, &ty);
-                }
-                let inner = self.expr(expr)?;
-                let cast = self.coerce(inner, &ty, CastContext::Explicit).map_err(|err| self.at(err, expr.span()))?;
-                Ok(Typed::new(cast, ty))
+                self.cast(expr, data_type)
             }
             Ast::Case { operand, conditions, else_result, .. } => self
                 .without_sets("set-returning functions are not allowed in CASE", |b| {
@@ -144,14 +122,57 @@ impl Binder<'_> {
                 Ok(Typed::new(Expr::row(items.collect::<Result<_>>()?), Type::Record))
             }
             Ast::CompoundFieldAccess { root, access_chain } => self.access(root, access_chain),
-            Ast::Collate { expr, collation } => {
-                let name = collation.0.last().and_then(|p| p.as_ident()).map(|i| i.value.as_str()).unwrap_or("");
-                if !["default", "c", "posix", "ucs_basic", "c.utf-8", "c.utf8"].iter().any(|c| name.eq_ignore_ascii_case(c)) {
-                    return Err(Error::sql("42704", format!("collation \"{name}\" for encoding \"UTF8\" does not exist"))
-                        .hint("Text is ordered by its bytes: the collation \"C\"."));
+            Ast::Collate { expr, collation } => self.collate(expr, collation),
+            other => {
+                Err(self
+                    .at(Error::unsupported(format!("expression not supported: {}", shorten(&other.to_string()))), other.span()))
+            }
+        }
+    }
+
+    /// `IS …` and `BETWEEN`.
+    fn test(&mut self, e: &Ast) -> Result<Typed> {
+        match e {
+            Ast::IsNull(x) => Ok(boolean(Expr::IsNull(Box::new(self.any_value(x)?)))),
+            Ast::IsNotNull(x) => {
+                let t = self.expr(x)?;
+                let t = self.settle(t)?;
+                Ok(boolean(if t.ty == Type::Record { row_is_not_null(t.expr) } else { not(Expr::IsNull(Box::new(t.expr))) }))
+            }
+            Ast::IsTrue(x) => Ok(boolean(Expr::IsBool(Box::new(self.condition(x, "IS TRUE")?), true))),
+            Ast::IsNotTrue(x) => Ok(boolean(not(Expr::IsBool(Box::new(self.condition(x, "IS NOT TRUE")?), true)))),
+            Ast::IsFalse(x) => Ok(boolean(Expr::IsBool(Box::new(self.condition(x, "IS FALSE")?), false))),
+            Ast::IsNotFalse(x) => Ok(boolean(not(Expr::IsBool(Box::new(self.condition(x, "IS NOT FALSE")?), false)))),
+            Ast::IsUnknown(x) => Ok(boolean(Expr::IsNull(Box::new(self.condition(x, "IS UNKNOWN")?)))),
+            Ast::IsNotUnknown(x) => Ok(boolean(not(Expr::IsNull(Box::new(self.condition(x, "IS NOT UNKNOWN")?))))),
+            Ast::IsDistinctFrom(a, b) => self.distinct(a, b).map(boolean),
+            Ast::IsNotDistinctFrom(a, b) => self.distinct(a, b).map(|e| boolean(not(e))),
+            Ast::Between { expr, negated, low, high } => {
+                let mut between = |low: &Ast, high: &Ast| {
+                    Ok(Expr::And(vec![self.comparison(expr, ">=", low)?, self.comparison(expr, "<=", high)?]))
+                };
+                let is_between = match symmetric(low) {
+                    None => between(low, high)?,
+                    Some(low) => Expr::Or(vec![between(low, high)?, between(high, low)?]),
+                };
+                Ok(boolean(if *negated { not(is_between) } else { is_between }))
+            }
+            other => unreachable!("no test: {other}"),
+        }
+    }
+
+    /// Functions whose calls have a syntax of their own.
+    fn spelled_call(&mut self, e: &Ast) -> Result<Typed> {
+        match e {
+            Ast::SimilarTo { negated, expr, pattern, escape_char } => {
+                let mut args = vec![self.expr(pattern)?];
+                if let Some(e) = escape_char {
+                    args.push(self.expr(e)?);
                 }
-                let t = self.expr(expr)?;
-                self.settle(t)
+                let pattern = self.call_typed("similar_to_escape", args)?;
+                let left = self.expr(expr)?;
+                let matched = self.operator_typed("~", left, pattern, expr)?;
+                Ok(boolean(if *negated { not(matched.expr) } else { matched.expr }))
             }
             Ast::AtTimeZone { timestamp, time_zone } => self.call("timezone", &[time_zone, timestamp]),
             Ast::Extract { field, expr, .. } => {
@@ -194,11 +215,31 @@ impl Binder<'_> {
                 Some(n) => self.call("overlay", &[expr, overlay_what, overlay_from, n]),
                 None => self.call("overlay", &[expr, overlay_what, overlay_from]),
             },
-            other => {
-                Err(self
-                    .at(Error::unsupported(format!("expression not supported: {}", shorten(&other.to_string()))), other.span()))
-            }
+            other => unreachable!("no call: {other}"),
         }
+    }
+
+    fn cast(&mut self, expr: &Ast, data_type: &ast::DataType) -> Result<Typed> {
+        let ty = self.data_type(data_type)?;
+        if let Ast::Array(a) = unnest(expr)
+            && !a.elem.is_empty()
+            && ty.element().is_some()
+        {
+            return self.array_cast(&a.elem, &ty);
+        }
+        let inner = self.expr(expr)?;
+        let cast = self.coerce(inner, &ty, CastContext::Explicit).map_err(|err| self.at(err, expr.span()))?;
+        Ok(Typed::new(cast, ty))
+    }
+
+    fn collate(&mut self, expr: &Ast, collation: &ast::ObjectName) -> Result<Typed> {
+        let name = collation.0.last().and_then(|p| p.as_ident()).map(|i| i.value.as_str()).unwrap_or("");
+        if !["default", "c", "posix", "ucs_basic", "c.utf-8", "c.utf8"].iter().any(|c| name.eq_ignore_ascii_case(c)) {
+            return Err(Error::sql("42704", format!("collation \"{name}\" for encoding \"UTF8\" does not exist"))
+                .hint("Text is ordered by its bytes: the collation \"C\"."));
+        }
+        let t = self.expr(expr)?;
+        self.settle(t)
     }
 
     /// Binds where any type will do.
@@ -646,13 +687,6 @@ fn fields(e: &Ast) -> Option<Vec<&Ast>> {
     row_items(e).ok().flatten().filter(|items| !items.is_empty())
 }
 
-pub(crate) fn unnest(mut e: &Ast) -> &Ast {
-    while let Ast::Nested(inner) = e {
-        e = inner;
-    }
-    e
-}
-
 /// A row is not null if none of its fields is, so one with some `NULL`s is neither null nor not
 /// null (PostgreSQL manual, 9.2).
 fn row_is_not_null(row: Expr) -> Expr {
@@ -726,11 +760,6 @@ fn operator_name(op: &BinaryOperator) -> Result<String> {
         }
         op => op.to_string(),
     })
-}
-
-/// The registry's kind of a function, window functions and syntax excluded.
-pub(crate) fn kind(name: &str) -> Option<FunctionKind> {
-    FUNCTIONS.kind_of(name)
 }
 
 /// A sign belongs to what is raised to a power: `-2 ^ 2` is four. The parser takes it for the sign

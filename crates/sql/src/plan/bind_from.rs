@@ -1,14 +1,15 @@
 //! Binds the items of `FROM`: tables, views, subqueries, functions, joins.
 
 use super::NeedOn;
-use super::bind_call::{argument, function_name};
-use super::bind_query::OutCol;
+use super::binder::OutCol;
 use super::binder::{Behalf, Binder, CteKind, Scope, ScopeCol, Typed};
 use super::locks::{self, Locks, locking_of};
 use super::rel::*;
-use crate::catalog::functions::FUNCTIONS;
-use crate::catalog::lookup::{Name, Relation, TableRef, ViewRef};
+use super::syntax::{argument, function_name};
+use crate::catalog::names::Name;
 use crate::catalog::privileges::Privileges;
+use crate::catalog::relation::{Relation, TableRef, ViewRef};
+use crate::catalog::system::FUNCTIONS;
 use crate::catalog::{Column, Descriptor, GroupKind};
 use crate::env::Locking;
 use crate::parse::fold;

@@ -1,12 +1,14 @@
 //! Binds queries.
 
+use super::bind_call::SETS_HINT;
 use super::bind_call::sort_key;
-use super::bind_expr::unnest;
 use super::bind_with::{read_before, reads_what_is_changed};
+use super::binder::OutCol;
 use super::binder::{Binder, Scope, ScopeCol, Typed};
 use super::locks::{self, Locks, clause, not_united};
 use super::rel::*;
-use crate::catalog::lookup::Name;
+use super::syntax::unnest;
+use crate::catalog::names::Name;
 use crate::parse::fold;
 use crate::plan::expr::*;
 use crate::types::cast::select_common_type;
@@ -14,17 +16,6 @@ use crate::types::{CastContext, Type};
 use meridian_base::{DescriptorId, Error, Result};
 use sqlparser::ast::{self, Expr as Ast, Spanned};
 use std::collections::BTreeSet;
-
-/// A column of a bound query's result.
-#[derive(Clone, Debug)]
-pub(crate) struct OutCol {
-    pub(crate) id: ColId,
-    pub(crate) name: String,
-    pub(crate) ty: Type,
-    pub(crate) origin: Option<(DescriptorId, u32)>,
-}
-
-pub(crate) const SETS_HINT: &str = "You might be able to move the set-returning function into a LATERAL FROM item.";
 
 impl Binder<'_> {
     /// A subquery in an expression: names of the enclosing scopes are in sight.
@@ -654,18 +645,6 @@ pub(crate) fn literal_of(rel: &Rel, id: ColId) -> Option<Typed> {
         },
         _ => None,
     }
-}
-
-pub(super) fn renamed(mut cols: Vec<OutCol>, names: &[String], table: &str) -> Result<Vec<OutCol>> {
-    if names.len() > cols.len() {
-        let message =
-            format!("WITH query \"{table}\" has {} columns available but {} columns specified", cols.len(), names.len());
-        return Err(Error::sql("42P10", message));
-    }
-    for (c, n) in cols.iter_mut().zip(names) {
-        c.name.clone_from(n);
-    }
-    Ok(cols)
 }
 
 /// Rewrites an expression over the groups: what equals a key is the key; any other input column is

@@ -1,7 +1,7 @@
 //! Binds `WITH`: common table expressions, the recursive ones and those that change something
 //! among them.
 
-use super::bind_query::renamed;
+use super::binder::OutCol;
 use super::binder::{Binder, CteBinding, CteKind};
 use super::rel::*;
 use crate::parse::fold;
@@ -162,4 +162,16 @@ fn mentions(q: &ast::Query, name: &str) -> bool {
         std::ops::ControlFlow::<()>::Continue(())
     });
     found
+}
+
+pub(super) fn renamed(mut cols: Vec<OutCol>, names: &[String], table: &str) -> Result<Vec<OutCol>> {
+    if names.len() > cols.len() {
+        let message =
+            format!("WITH query \"{table}\" has {} columns available but {} columns specified", cols.len(), names.len());
+        return Err(Error::sql("42P10", message));
+    }
+    for (c, n) in cols.iter_mut().zip(names) {
+        c.name.clone_from(n);
+    }
+    Ok(cols)
 }

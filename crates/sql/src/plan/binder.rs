@@ -2,8 +2,9 @@
 
 use super::rel::{AggCall, Cte, WindowCall};
 use super::{Need, NeedOn, PlanContext};
-use crate::catalog::lookup::{Name, Relation, SequenceRef};
+use crate::catalog::names::Name;
 use crate::catalog::privileges::Privileges;
+use crate::catalog::relation::{Relation, SequenceRef};
 use crate::parse;
 use crate::plan::eval::eval_constant;
 use crate::plan::expr::{ColId, Expr};
@@ -484,4 +485,13 @@ impl Type {
     pub(crate) fn without_modifier_for_param(&self) -> Type {
         self.without_modifier()
     }
+}
+
+/// A column of a bound query's result.
+#[derive(Clone, Debug)]
+pub(crate) struct OutCol {
+    pub(crate) id: ColId,
+    pub(crate) name: String,
+    pub(crate) ty: Type,
+    pub(crate) origin: Option<(DescriptorId, u32)>,
 }

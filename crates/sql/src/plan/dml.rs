@@ -1,119 +1,24 @@
 //! Binds `INSERT`, `UPDATE` and `DELETE`.
 
-use super::bind_query::OutCol;
+use super::binder::OutCol;
 use super::binder::{Binder, Scope, ScopeCol, Typed};
-use super::rel::Rel;
-use super::table::{ForeignKeys, TablePlan};
-use crate::catalog::lookup::{Name, Relation, TableRef};
+use super::rel::{Conflict, ConflictUpdate, Dml, DmlKind, Rel};
+use super::syntax::{row_items, unnest};
+use super::table::TablePlan;
+use crate::catalog::ColumnState;
+use crate::catalog::names::Name;
 use crate::catalog::privileges::Privileges;
-use crate::catalog::{ColumnState, FkAction, ForeignKey};
+use crate::catalog::relation::{Relation, TableRef};
 use crate::env::{Locking, OnLocked};
 use crate::parse::Overriding;
 use crate::parse::fold;
-use crate::plan::expr::{ColId, Expr};
+use crate::plan::expr::{ColId, Expr, shift_slots};
 use crate::types::numeric::Numeric;
 use crate::types::{CastContext, Datum, Type};
-use meridian_base::{DescriptorId, Error, Result};
+use meridian_base::{Error, Result};
 use sqlparser::ast::{self, Expr as Ast, Spanned};
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// A bound data-modifying statement.
-#[derive(Clone, Debug)]
-pub(crate) struct Dml {
-    pub(crate) table: Arc<TablePlan>,
-    pub(crate) keys: Arc<ForeignKeys>,
-    /// Insert: one column per target. Update, delete: the target's columns, then those of
-    /// `FROM`/`USING`.
-    pub(crate) input: Rel,
-    pub(crate) kind: DmlKind,
-    /// The target's columns in `returning` are `base + ordinal`.
-    pub(crate) base: ColId,
-    pub(crate) returning: Vec<(ColId, Expr)>,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) enum DmlKind {
-    /// Ordinals of the input's columns.
-    Insert {
-        targets: Vec<u32>,
-        conflict: Option<Conflict>,
-        /// No region is given, and the table says whose it is.
-        infers: bool,
-    },
-    /// Over the input's columns.
-    Update {
-        set: Vec<(u32, Expr)>,
-        /// Escrow columns, and what is added to each.
-        deltas: Vec<(u32, Expr)>,
-    },
-    Delete,
-}
-
-/// `ON CONFLICT`.
-#[derive(Clone, Debug)]
-pub(crate) struct Conflict {
-    /// Positions of the indexes that decide; all unique ones if empty.
-    pub(crate) arbiters: Vec<usize>,
-    pub(crate) update: Option<ConflictUpdate>,
-}
-
-/// Expressions over the existing row (`base + ordinal`) and the proposed one (`excluded +
-/// ordinal`).
-#[derive(Clone, Debug)]
-pub(crate) struct ConflictUpdate {
-    pub(crate) excluded: ColId,
-    pub(crate) set: Vec<(u32, Expr)>,
-    /// Escrow columns, and what is added to each.
-    pub(crate) deltas: Vec<(u32, Expr)>,
-    pub(crate) filter: Option<Expr>,
-}
-
-impl Dml {
-    /// Its table, and those that foreign keys make it change with it.
-    pub(crate) fn changes(&self) -> BTreeSet<DescriptorId> {
-        let mut changed = BTreeSet::from([self.table.table.id]);
-        let action = |fk: &ForeignKey| match self.kind {
-            DmlKind::Insert { .. } | DmlKind::Update { .. } => fk.on_update,
-            DmlKind::Delete => fk.on_delete,
-        };
-        let acts = |fk: &ForeignKey| !matches!(action(fk), FkAction::NoAction | FkAction::Restrict);
-        let children = self.keys.children.values().flatten().filter(|(_, fk)| acts(fk));
-        changed.extend(children.map(|(child, _)| child.table.id));
-        changed
-    }
-    /// The columns that stand for the written row and, in `ON CONFLICT DO UPDATE`, for the proposed
-    /// one.
-    pub(crate) fn row_columns(&self) -> Vec<ColId> {
-        let width = self.table.types.len() as u32;
-        let mut cols: Vec<ColId> = (self.base..self.base + width).collect();
-        if let DmlKind::Insert { conflict: Some(Conflict { update: Some(u), .. }), .. } = &self.kind {
-            cols.extend(u.excluded..u.excluded + width);
-        }
-        cols
-    }
-    pub(crate) fn exprs(&self) -> Vec<&Expr> {
-        let kind: Vec<&Expr> = match &self.kind {
-            DmlKind::Insert { conflict: Some(Conflict { update: Some(u), .. }), .. } => {
-                u.set.iter().chain(&u.deltas).map(|s| &s.1).chain(&u.filter).collect()
-            }
-            DmlKind::Update { set, deltas } => set.iter().chain(deltas).map(|s| &s.1).collect(),
-            _ => Vec::new(),
-        };
-        kind.into_iter().chain(self.returning.iter().map(|r| &r.1)).collect()
-    }
-    pub(crate) fn exprs_mut(&mut self) -> Vec<&mut Expr> {
-        let kind: Vec<&mut Expr> = match &mut self.kind {
-            DmlKind::Insert { conflict: Some(Conflict { update: Some(u), .. }), .. } => {
-                u.set.iter_mut().chain(&mut u.deltas).map(|s| &mut s.1).chain(&mut u.filter).collect()
-            }
-            DmlKind::Update { set, deltas } => set.iter_mut().chain(deltas).map(|s| &mut s.1).collect(),
-            _ => Vec::new(),
-        };
-        kind.into_iter().chain(self.returning.iter_mut().map(|r| &mut r.1)).collect()
-    }
-}
 
 impl Binder<'_> {
     pub(crate) fn dml(&mut self, s: &ast::Statement) -> Result<(Rel, Vec<OutCol>)> {
@@ -477,7 +382,7 @@ impl Binder<'_> {
                         }
                         continue;
                     }
-                    match super::bind_expr::unnest(&a.value) {
+                    match unnest(&a.value) {
                         Ast::Subquery(q) => {
                             let (rel, out) = self.subquery(q)?;
                             count(out.len())?;
@@ -783,25 +688,9 @@ fn add_on_updates(set: &mut Vec<(u32, Expr)>, plan: &TablePlan, base: ColId) {
     for (ordinal, e) in &plan.on_updates {
         if !set.iter().any(|(o, _)| o == ordinal) {
             let mut e = e.clone();
-            super::physical::shift_slots(&mut e, base);
+            shift_slots(&mut e, base);
             set.push((*ordinal, e));
         }
-    }
-}
-
-/// The fields of `ROW(…)` or `(…, …)`.
-pub(crate) fn row_items(e: &Ast) -> Result<Option<Vec<&Ast>>> {
-    match super::bind_expr::unnest(e) {
-        Ast::Tuple(items) => Ok(Some(items.iter().collect())),
-        Ast::Function(f) => match (&f.args, f.name.0.as_slice()) {
-            (ast::FunctionArguments::List(list), [name])
-                if name.as_ident().is_some_and(|n| n.quote_style.is_none() && n.value.eq_ignore_ascii_case("row")) =>
-            {
-                super::bind_call::arguments(list).map(Some)
-            }
-            _ => Ok(None),
-        },
-        _ => Ok(None),
     }
 }
 

@@ -5,9 +5,9 @@
 //! fewer distinct values has partners. Costs are microseconds of this engine's time on one core,
 //! measured over tables of 10,000 to 1,000,000 rows, and the way to rows in other regions.
 
-use super::access::{Part, Path, Place, Range};
+use super::path::{Part, Path, Place, Range};
 use super::rel::Rel;
-use crate::catalog::lookup::TableRef;
+use crate::catalog::relation::TableRef;
 use crate::plan::expr::{Cmp, ColId, Expr};
 use crate::statistics::{ColumnStatistics, TableStatistics, key_of};
 use crate::types::{Datum, Type};

@@ -276,7 +276,7 @@ pub(crate) enum SubqueryKind {
 #[derive(Clone, Debug)]
 pub(crate) enum SubqueryBody {
     Logical(Arc<Rel>),
-    Physical(Arc<super::physical::SubPlan>),
+    Physical(Arc<super::node::SubPlan>),
 }
 
 #[derive(Clone, Debug)]
@@ -586,4 +586,13 @@ impl Expr {
             e => out.push(e),
         }
     }
+}
+
+/// A table plan's expression reads ordinals; a query's reads columns.
+pub(crate) fn shift_slots(e: &mut Expr, base: ColId) {
+    if let Expr::Slot(o) = e {
+        *e = Expr::Column(base + *o);
+        return;
+    }
+    e.children_mut().into_iter().for_each(|c| shift_slots(c, base));
 }

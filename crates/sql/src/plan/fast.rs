@@ -1,6 +1,6 @@
 //! Recognises the statements that one function runs (design: performance, «enum plans»).
 
-use super::physical::{DmlPlan, DmlPlanKind, KeyPart, Node, Scan};
+use super::node::{DmlPlan, DmlPlanKind, KeyPart, Node, Scan};
 use crate::plan::expr::Expr;
 use std::sync::Arc;
 

@@ -5,8 +5,7 @@
 //! locked rows come up to there with the rows.
 
 use super::binder::Binder;
-use super::rel::{JoinKind, Rel};
-use crate::catalog::lookup::TableRef;
+use super::rel::{JoinKind, LockedTable, Rel};
 use crate::env::{Locking, OnLocked};
 use crate::parse::fold;
 use crate::plan::expr::{ColId, Expr};
@@ -97,23 +96,6 @@ impl Binder<'_> {
             }
         }
         Ok(())
-    }
-}
-
-/// A table whose rows are locked.
-#[derive(Clone, Debug)]
-pub(crate) struct LockedTable {
-    pub(crate) table: TableRef,
-    pub(crate) base: ColId,
-    pub(crate) alias: String,
-    pub(crate) locking: Locking,
-}
-
-impl LockedTable {
-    /// The columns that tell where a row is.
-    pub(crate) fn places(&self) -> BTreeSet<ColId> {
-        let key = self.table.primary().columns.iter().map(|c| c.ordinal);
-        key.chain(self.table.region_column()).map(|o| self.base + o).collect()
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::access;
 use super::estimate::{self, Known};
-use super::rel::{Cte, JoinKind, Rel, SetOp};
+use super::rel::Dml;
+use super::rel::{AggCall, Cte, JoinKind, Rel, SetOp};
 use crate::env::OnLocked;
 use crate::plan::expr::{Cmp, ColId, Expr, SubqueryBody};
 use crate::types::Datum;
@@ -38,6 +39,7 @@ struct Uses<'k> {
     known: &'k Known,
 }
 
+/// The same relation with conditions on its rows, each as far down as it may go.
 fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
     if super::stack::check(uses.stack).is_err() {
         // Too deep to go on; compiling it will say so.
@@ -53,83 +55,20 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
             conds.extend(more);
             push(input, conds, uses)
         }
-        Rel::Join { kind, left, right, on } if kind.is_test() => {
-            let left_cols: BTreeSet<ColId> = left.cols().into_iter().collect();
-            let (above, to_left): (Vec<_>, Vec<_>) = conds.into_iter().partition(Expr::is_volatile);
-            let known: Vec<Expr> = on.iter().chain(&to_left).cloned().collect();
-            // What is said about the right side alone decides which of its rows may be partners.
-            let is_of_right = |c: &Expr| !c.columns().iter().any(|id| left_cols.contains(id)) && !c.is_volatile();
-            let (mut to_right, on): (Vec<_>, Vec<_>) = on.into_iter().partition(is_of_right);
-            to_right.extend(implied(&known).into_iter().filter(is_of_right));
-            let on = on.into_iter().map(|c| subqueries(c, uses)).collect();
-            let (left, right) = (Box::new(push(*left, to_left, uses)), Box::new(push(*right, to_right, uses)));
-            above_of(Rel::Join { kind, left, right, on }, above, uses)
-        }
+        Rel::Join { kind, left, right, on } if kind.is_test() => push_test(kind, (*left, *right), on, conds, uses),
         Rel::Table { table, base, alias, locking, mut filters } => {
             filters.extend(conds.into_iter().map(|c| subqueries(c, uses)));
             Rel::Table { table, base, alias, locking, filters }
         }
         Rel::Join { kind: JoinKind::Inner, .. } => inner_cluster(rel, conds, uses),
-        Rel::Join { kind: JoinKind::Left, left, right, on } => {
-            let left_cols: BTreeSet<ColId> = left.cols().into_iter().collect();
-            let right_cols: BTreeSet<ColId> = right.cols().into_iter().collect();
-            let (above, to_left): (Vec<_>, Vec<_>) =
-                conds.into_iter().partition(|c| c.columns().iter().any(|id| right_cols.contains(id)) || c.is_volatile());
-            // What is said about the right side alone decides which of its rows may match.
-            let (to_right, on): (Vec<_>, Vec<_>) =
-                on.into_iter().partition(|c| !c.columns().iter().any(|id| left_cols.contains(id)) && !c.is_volatile());
-            // A condition above that no NULL-extended row can pass makes the join an inner one.
-            if above.iter().any(|c| rejects_nulls(c, &right_cols)) {
-                let mut conds = above;
-                conds.extend(to_left);
-                conds.extend(to_right);
-                return inner_cluster(Rel::Join { kind: JoinKind::Inner, left, right, on }, conds, uses);
-            }
-            // A value that the left side has is the only one that a partner can have.
-            let known: Vec<Expr> = on.iter().chain(&to_left).cloned().collect();
-            let of_right = |c: &Expr| c.columns().iter().any(|id| right_cols.contains(id));
-            let to_right = to_right.into_iter().chain(implied(&known).into_iter().filter(of_right)).collect();
-            let on = on.into_iter().map(|c| subqueries(c, uses)).collect();
-            let (left, right) = (Box::new(push(*left, to_left, uses)), Box::new(push(*right, to_right, uses)));
-            above_of(Rel::Join { kind: JoinKind::Left, left, right, on }, above, uses)
-        }
-        Rel::Join { kind: JoinKind::Full, left, right, on } => {
-            // Conditions above that no row without one of the sides can pass.
-            let of = |side: &Rel| -> BTreeSet<ColId> { side.cols().into_iter().collect() };
-            let (left_cols, right_cols) = (of(&left), of(&right));
-            let needs = |cols: &BTreeSet<ColId>| conds.iter().any(|c| rejects_nulls(c, cols));
-            let (kind, left, right) = match (needs(&left_cols), needs(&right_cols)) {
-                (true, true) => (JoinKind::Inner, left, right),
-                (true, false) => (JoinKind::Left, left, right),
-                (false, true) => (JoinKind::Left, right, left),
-                (false, false) => {
-                    let on = on.into_iter().map(|c| subqueries(c, uses)).collect();
-                    let (left, right) = (Box::new(push(*left, Vec::new(), uses)), Box::new(push(*right, Vec::new(), uses)));
-                    return above_of(Rel::Join { kind: JoinKind::Full, left, right, on }, conds, uses);
-                }
-            };
-            push(Rel::Join { kind, left, right, on }, conds, uses)
-        }
+        Rel::Join { kind: JoinKind::Left, left, right, on } => push_left_join(left, right, on, conds, uses),
+        Rel::Join { kind: JoinKind::Full, left, right, on } => push_full_join(left, right, on, conds, uses),
         Rel::Join { kind, left, right, on } => {
             let on = on.into_iter().map(|c| subqueries(c, uses)).collect();
             let (left, right) = (Box::new(push(*left, Vec::new(), uses)), Box::new(push(*right, Vec::new(), uses)));
             above_of(Rel::Join { kind, left, right, on }, conds, uses)
         }
-        Rel::Project { input, exprs } => {
-            let plain = |id: ColId| exprs.iter().find(|(c, _)| *c == id).map(|(_, e)| e);
-            let movable = |c: &Expr| {
-                !c.needs_executor()
-                    && c.columns().iter().all(|id| plain(*id).is_none_or(|e| !e.is_volatile() && !e.needs_executor()))
-            };
-            let (down, above): (Vec<_>, Vec<_>) = conds.into_iter().partition(movable);
-            let down = down.into_iter().map(|mut c| {
-                c.substitute(&|id| plain(id).cloned());
-                c
-            });
-            let input = Box::new(push(*input, down.collect(), uses));
-            let exprs = exprs.into_iter().map(|(c, e)| (c, subqueries(e, uses))).collect();
-            above_of(Rel::Project { input, exprs }, above, uses)
-        }
+        Rel::Project { input, exprs } => push_project(*input, exprs, conds, uses),
         Rel::Sort { input, keys } => own_subqueries(Rel::Sort { input: Box::new(push(*input, conds, uses)), keys }, uses),
         Rel::LockRows { input, of, is_limited } => {
             // Workers that skip what others hold read as few rows as they can, from the start on.
@@ -140,37 +79,8 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
             Rel::LockRows { input, of, is_limited }
         }
         Rel::Distinct { input, on: None } => Rel::Distinct { input: Box::new(push(*input, conds, uses)), on: None },
-        Rel::Aggregate { input, keys, aggs } => {
-            // A condition on keys alone drops whole groups: it may drop their rows first.
-            let key = |id: ColId| keys.iter().find(|(c, _)| *c == id).map(|(_, e)| e);
-            let on_keys = |c: &Expr| {
-                !keys.is_empty() && !c.needs_executor() && !c.is_volatile() && !aggs.iter().any(|(a, _)| c.columns().contains(a))
-            };
-            let (down, above): (Vec<_>, Vec<_>) = conds.into_iter().partition(on_keys);
-            let down = down.into_iter().map(|mut c| {
-                c.substitute(&|id| key(id).cloned());
-                c
-            });
-            let input = Box::new(push(*input, down.collect(), uses));
-            above_of(own_subqueries(Rel::Aggregate { input, keys, aggs }, uses), above, uses)
-        }
-        Rel::Cte { cte, cols } => {
-            if uses.counts.get(&cte.id) == Some(&1) && cte.step.is_none() && !cte.body.changes() {
-                // Used once: as if it were written in place.
-                let from = cte.body.cols();
-                let exprs = cols.into_iter().zip(from).map(|(c, f)| (c, Expr::Column(f))).collect();
-                return push(Rel::Project { input: Box::new(cte.body.clone()), exprs }, conds, uses);
-            }
-            let known = uses.pushed.borrow().get(&cte.id).cloned();
-            let cte = known.unwrap_or_else(|| {
-                let body = push(cte.body.clone(), Vec::new(), uses);
-                let step = cte.step.clone().map(|(r, d)| (push(r, Vec::new(), uses), d));
-                let pushed = Arc::new(Cte { id: cte.id, name: cte.name.clone(), body, step });
-                uses.pushed.borrow_mut().insert(cte.id, pushed.clone());
-                pushed
-            });
-            above_of(Rel::Cte { cte, cols }, conds, uses)
-        }
+        Rel::Aggregate { input, keys, aggs } => push_aggregate(*input, keys, aggs, conds, uses),
+        Rel::Cte { cte, cols } => push_cte(cte, cols, conds, uses),
         Rel::Limit { input, limit, offset } => {
             let input = Box::new(push(*input, Vec::new(), uses));
             above_of(own_subqueries(Rel::Limit { input, limit, offset }, uses), conds, uses)
@@ -192,21 +102,7 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
             let input = Box::new(push(*input, Vec::new(), uses));
             above_of(own_subqueries(Rel::ProjectSet { input, calls }, uses), conds, uses)
         }
-        Rel::SetOp { op, all, left, right, cols } => {
-            let may_go = |c: &Expr| op != SetOp::Except && !c.needs_executor() && !c.is_volatile();
-            let (down, above): (Vec<_>, Vec<_>) = conds.into_iter().partition(may_go);
-            let side = |rel: Rel| {
-                let of: BTreeMap<ColId, ColId> = cols.iter().copied().zip(rel.cols()).collect();
-                let conds = down.iter().cloned().map(|mut c| {
-                    c.substitute(&|id| of.get(&id).map(|id| Expr::Column(*id)));
-                    c
-                });
-                let conds = conds.collect();
-                Box::new(push(rel, conds, uses))
-            };
-            let (left, right) = (side(*left), side(*right));
-            above_of(Rel::SetOp { op, all, left, right, cols }, above, uses)
-        }
+        Rel::SetOp { op, all, left, right, cols } => push_set_op(op, all, (*left, *right), cols, conds, uses),
         Rel::Shares(mut of) => {
             let keys: BTreeSet<ColId> = of.table.primary().columns.iter().map(|c| of.base + c.ordinal).collect();
             let is_of_row = |c: &Expr| !c.needs_executor() && !c.is_volatile() && c.columns().iter().all(|id| keys.contains(id));
@@ -215,21 +111,149 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
             above_of(Rel::Shares(of), above, uses)
         }
         Rel::Values { cols, rows } => above_of(own_subqueries(Rel::Values { cols, rows }, uses), conds, uses),
-        Rel::Dml { dml, cols } => {
-            let mut dml = (*dml).clone();
-            dml.input = push(dml.input, Vec::new(), uses);
-            for e in dml.exprs_mut() {
-                let expr = std::mem::replace(e, Expr::NULL);
-                *e = subqueries(expr, uses);
-            }
-            above_of(Rel::Dml { dml: Arc::new(dml), cols }, conds, uses)
-        }
+        Rel::Dml { dml, cols } => push_dml(&dml, cols, conds, uses),
         Rel::First { ctes, input } => {
             let ctes = ctes.into_iter().map(|c| push(c, Vec::new(), uses)).collect();
             Rel::First { ctes, input: Box::new(push(*input, conds, uses)) }
         }
         other => above_of(own_subqueries(other, uses), conds, uses),
     }
+}
+
+/// A semi-join or an anti-join.
+fn push_test(kind: JoinKind, (left, right): (Rel, Rel), on: Vec<Expr>, conds: Vec<Expr>, uses: &Uses) -> Rel {
+    let left_cols: BTreeSet<ColId> = left.cols().into_iter().collect();
+    let (above, to_left): (Vec<_>, Vec<_>) = conds.into_iter().partition(Expr::is_volatile);
+    let known: Vec<Expr> = on.iter().chain(&to_left).cloned().collect();
+    // What is said about the right side alone decides which of its rows may be partners.
+    let is_of_right = |c: &Expr| !c.columns().iter().any(|id| left_cols.contains(id)) && !c.is_volatile();
+    let (mut to_right, on): (Vec<_>, Vec<_>) = on.into_iter().partition(is_of_right);
+    to_right.extend(implied(&known).into_iter().filter(is_of_right));
+    let on = on.into_iter().map(|c| subqueries(c, uses)).collect();
+    let (left, right) = (Box::new(push(left, to_left, uses)), Box::new(push(right, to_right, uses)));
+    above_of(Rel::Join { kind, left, right, on }, above, uses)
+}
+
+/// A left join, which becomes an inner one if a condition drops all rows without a partner.
+fn push_left_join(left: Box<Rel>, right: Box<Rel>, on: Vec<Expr>, conds: Vec<Expr>, uses: &Uses) -> Rel {
+    let left_cols: BTreeSet<ColId> = left.cols().into_iter().collect();
+    let right_cols: BTreeSet<ColId> = right.cols().into_iter().collect();
+    let (above, to_left): (Vec<_>, Vec<_>) =
+        conds.into_iter().partition(|c| c.columns().iter().any(|id| right_cols.contains(id)) || c.is_volatile());
+    // What is said about the right side alone decides which of its rows may match.
+    let (to_right, on): (Vec<_>, Vec<_>) =
+        on.into_iter().partition(|c| !c.columns().iter().any(|id| left_cols.contains(id)) && !c.is_volatile());
+    // A condition above that no NULL-extended row can pass makes the join an inner one.
+    if above.iter().any(|c| rejects_nulls(c, &right_cols)) {
+        let mut conds = above;
+        conds.extend(to_left);
+        conds.extend(to_right);
+        return inner_cluster(Rel::Join { kind: JoinKind::Inner, left, right, on }, conds, uses);
+    }
+    // A value that the left side has is the only one that a partner can have.
+    let known: Vec<Expr> = on.iter().chain(&to_left).cloned().collect();
+    let of_right = |c: &Expr| c.columns().iter().any(|id| right_cols.contains(id));
+    let to_right = to_right.into_iter().chain(implied(&known).into_iter().filter(of_right)).collect();
+    let on = on.into_iter().map(|c| subqueries(c, uses)).collect();
+    let (left, right) = (Box::new(push(*left, to_left, uses)), Box::new(push(*right, to_right, uses)));
+    above_of(Rel::Join { kind: JoinKind::Left, left, right, on }, above, uses)
+}
+
+/// A full join, or what conditions above make of it.
+fn push_full_join(left: Box<Rel>, right: Box<Rel>, on: Vec<Expr>, conds: Vec<Expr>, uses: &Uses) -> Rel {
+    // Conditions above that no row without one of the sides can pass.
+    let of = |side: &Rel| -> BTreeSet<ColId> { side.cols().into_iter().collect() };
+    let (left_cols, right_cols) = (of(&left), of(&right));
+    let needs = |cols: &BTreeSet<ColId>| conds.iter().any(|c| rejects_nulls(c, cols));
+    let (kind, left, right) = match (needs(&left_cols), needs(&right_cols)) {
+        (true, true) => (JoinKind::Inner, left, right),
+        (true, false) => (JoinKind::Left, left, right),
+        (false, true) => (JoinKind::Left, right, left),
+        (false, false) => {
+            let on = on.into_iter().map(|c| subqueries(c, uses)).collect();
+            let (left, right) = (Box::new(push(*left, Vec::new(), uses)), Box::new(push(*right, Vec::new(), uses)));
+            return above_of(Rel::Join { kind: JoinKind::Full, left, right, on }, conds, uses);
+        }
+    };
+    push(Rel::Join { kind, left, right, on }, conds, uses)
+}
+
+/// Conditions on what is projected become conditions on what it is computed from.
+fn push_project(input: Rel, exprs: Vec<(ColId, Expr)>, conds: Vec<Expr>, uses: &Uses) -> Rel {
+    let plain = |id: ColId| exprs.iter().find(|(c, _)| *c == id).map(|(_, e)| e);
+    let movable = |c: &Expr| {
+        !c.needs_executor() && c.columns().iter().all(|id| plain(*id).is_none_or(|e| !e.is_volatile() && !e.needs_executor()))
+    };
+    let (down, above): (Vec<_>, Vec<_>) = conds.into_iter().partition(movable);
+    let down = down.into_iter().map(|mut c| {
+        c.substitute(&|id| plain(id).cloned());
+        c
+    });
+    let input = Box::new(push(input, down.collect(), uses));
+    let exprs = exprs.into_iter().map(|(c, e)| (c, subqueries(e, uses))).collect();
+    above_of(Rel::Project { input, exprs }, above, uses)
+}
+
+/// A condition on keys alone drops whole groups: it may drop their rows first.
+fn push_aggregate(input: Rel, keys: Vec<(ColId, Expr)>, aggs: Vec<(ColId, AggCall)>, conds: Vec<Expr>, uses: &Uses) -> Rel {
+    let key = |id: ColId| keys.iter().find(|(c, _)| *c == id).map(|(_, e)| e);
+    let on_keys = |c: &Expr| {
+        !keys.is_empty() && !c.needs_executor() && !c.is_volatile() && !aggs.iter().any(|(a, _)| c.columns().contains(a))
+    };
+    let (down, above): (Vec<_>, Vec<_>) = conds.into_iter().partition(on_keys);
+    let down = down.into_iter().map(|mut c| {
+        c.substitute(&|id| key(id).cloned());
+        c
+    });
+    let input = Box::new(push(input, down.collect(), uses));
+    above_of(own_subqueries(Rel::Aggregate { input, keys, aggs }, uses), above, uses)
+}
+
+/// A common table expression is optimized once, wherever it is used.
+fn push_cte(cte: Arc<Cte>, cols: Vec<ColId>, conds: Vec<Expr>, uses: &Uses) -> Rel {
+    if uses.counts.get(&cte.id) == Some(&1) && cte.step.is_none() && !cte.body.changes() {
+        // Used once: as if it were written in place.
+        let from = cte.body.cols();
+        let exprs = cols.into_iter().zip(from).map(|(c, f)| (c, Expr::Column(f))).collect();
+        return push(Rel::Project { input: Box::new(cte.body.clone()), exprs }, conds, uses);
+    }
+    let known = uses.pushed.borrow().get(&cte.id).cloned();
+    let cte = known.unwrap_or_else(|| {
+        let body = push(cte.body.clone(), Vec::new(), uses);
+        let step = cte.step.clone().map(|(r, d)| (push(r, Vec::new(), uses), d));
+        let pushed = Arc::new(Cte { id: cte.id, name: cte.name.clone(), body, step });
+        uses.pushed.borrow_mut().insert(cte.id, pushed.clone());
+        pushed
+    });
+    above_of(Rel::Cte { cte, cols }, conds, uses)
+}
+
+/// Conditions go to both sides.
+fn push_set_op(op: SetOp, all: bool, (left, right): (Rel, Rel), cols: Vec<ColId>, conds: Vec<Expr>, uses: &Uses) -> Rel {
+    let may_go = |c: &Expr| op != SetOp::Except && !c.needs_executor() && !c.is_volatile();
+    let (down, above): (Vec<_>, Vec<_>) = conds.into_iter().partition(may_go);
+    let side = |rel: Rel| {
+        let of: BTreeMap<ColId, ColId> = cols.iter().copied().zip(rel.cols()).collect();
+        let conds = down.iter().cloned().map(|mut c| {
+            c.substitute(&|id| of.get(&id).map(|id| Expr::Column(*id)));
+            c
+        });
+        let conds = conds.collect();
+        Box::new(push(rel, conds, uses))
+    };
+    let (left, right) = (side(left), side(right));
+    above_of(Rel::SetOp { op, all, left, right, cols }, above, uses)
+}
+
+/// The rows that a statement changes are found; conditions are on what it returns.
+fn push_dml(dml: &Dml, cols: Vec<ColId>, conds: Vec<Expr>, uses: &Uses) -> Rel {
+    let mut dml = dml.clone();
+    dml.input = push(dml.input, Vec::new(), uses);
+    for e in dml.exprs_mut() {
+        let expr = std::mem::replace(e, Expr::NULL);
+        *e = subqueries(expr, uses);
+    }
+    above_of(Rel::Dml { dml: Arc::new(dml), cols }, conds, uses)
 }
 
 /// Whether a condition is about columns that are in each of these lists: of rows that are alike in

@@ -4,21 +4,18 @@ mod dml;
 mod escrow;
 mod limits;
 mod locks;
-mod node;
 mod scans;
 
 use super::access;
 use super::estimate::{self, Known};
+use super::node::*;
 use super::rel::*;
 use super::table::TablePlan;
-use crate::catalog::lookup::TableRef;
+use crate::catalog::relation::TableRef;
 use crate::env::Locking;
 use crate::plan::expr::*;
 use crate::types::Datum;
-pub(crate) use escrow::{Estimates, Shares};
-pub(crate) use locks::{LockPlan, LockedPlan};
 use meridian_base::{Error, Result};
-pub(crate) use node::*;
 use scans::TableScan;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -638,15 +635,6 @@ fn with_columns<'e>(need: &BTreeSet<ColId>, exprs: impl Iterator<Item = &'e Expr
         out.extend(e.columns());
     }
     out
-}
-
-/// A table plan's expression reads ordinals; a query's reads columns.
-pub(super) fn shift_slots(e: &mut Expr, base: ColId) {
-    if let Expr::Slot(o) = e {
-        *e = Expr::Column(base + *o);
-        return;
-    }
-    e.children_mut().into_iter().for_each(|c| shift_slots(c, base));
 }
 
 /// Whether an order satisfies a wish, forwards or (second value) backwards. No wish is satisfied.

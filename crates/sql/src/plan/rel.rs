@@ -1,13 +1,13 @@
 //! Logical plans: relations over columns named by [`ColId`]s.
 
-use super::dml::Dml;
-use super::locks::LockedTable;
-use crate::catalog::Table;
-use crate::catalog::lookup::TableRef;
+use super::table::{ForeignKeys, TablePlan};
+use crate::catalog::relation::TableRef;
+use crate::catalog::{FkAction, ForeignKey, Table};
 use crate::env::Locking;
 use crate::plan::expr::{ColId, Expr, SubqueryBody};
 use crate::show::Computed;
 use crate::types::functions::{Aggregate, SetFunction};
+use meridian_base::DescriptorId;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -490,5 +490,118 @@ impl WindowCall {
             .chain(self.order.iter().map(|k| &k.expr))
             .chain(bounds)
             .collect()
+    }
+}
+
+/// A bound data-modifying statement.
+#[derive(Clone, Debug)]
+pub(crate) struct Dml {
+    pub(crate) table: Arc<TablePlan>,
+    pub(crate) keys: Arc<ForeignKeys>,
+    /// Insert: one column per target. Update, delete: the target's columns, then those of
+    /// `FROM`/`USING`.
+    pub(crate) input: Rel,
+    pub(crate) kind: DmlKind,
+    /// The target's columns in `returning` are `base + ordinal`.
+    pub(crate) base: ColId,
+    pub(crate) returning: Vec<(ColId, Expr)>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum DmlKind {
+    /// Ordinals of the input's columns.
+    Insert {
+        targets: Vec<u32>,
+        conflict: Option<Conflict>,
+        /// No region is given, and the table says whose it is.
+        infers: bool,
+    },
+    /// Over the input's columns.
+    Update {
+        set: Vec<(u32, Expr)>,
+        /// Escrow columns, and what is added to each.
+        deltas: Vec<(u32, Expr)>,
+    },
+    Delete,
+}
+
+/// `ON CONFLICT`.
+#[derive(Clone, Debug)]
+pub(crate) struct Conflict {
+    /// Positions of the indexes that decide; all unique ones if empty.
+    pub(crate) arbiters: Vec<usize>,
+    pub(crate) update: Option<ConflictUpdate>,
+}
+
+/// Expressions over the existing row (`base + ordinal`) and the proposed one (`excluded +
+/// ordinal`).
+#[derive(Clone, Debug)]
+pub(crate) struct ConflictUpdate {
+    pub(crate) excluded: ColId,
+    pub(crate) set: Vec<(u32, Expr)>,
+    /// Escrow columns, and what is added to each.
+    pub(crate) deltas: Vec<(u32, Expr)>,
+    pub(crate) filter: Option<Expr>,
+}
+
+impl Dml {
+    /// Its table, and those that foreign keys make it change with it.
+    pub(crate) fn changes(&self) -> BTreeSet<DescriptorId> {
+        let mut changed = BTreeSet::from([self.table.table.id]);
+        let action = |fk: &ForeignKey| match self.kind {
+            DmlKind::Insert { .. } | DmlKind::Update { .. } => fk.on_update,
+            DmlKind::Delete => fk.on_delete,
+        };
+        let acts = |fk: &ForeignKey| !matches!(action(fk), FkAction::NoAction | FkAction::Restrict);
+        let children = self.keys.children.values().flatten().filter(|(_, fk)| acts(fk));
+        changed.extend(children.map(|(child, _)| child.table.id));
+        changed
+    }
+    /// The columns that stand for the written row and, in `ON CONFLICT DO UPDATE`, for the proposed
+    /// one.
+    pub(crate) fn row_columns(&self) -> Vec<ColId> {
+        let width = self.table.types.len() as u32;
+        let mut cols: Vec<ColId> = (self.base..self.base + width).collect();
+        if let DmlKind::Insert { conflict: Some(Conflict { update: Some(u), .. }), .. } = &self.kind {
+            cols.extend(u.excluded..u.excluded + width);
+        }
+        cols
+    }
+    pub(crate) fn exprs(&self) -> Vec<&Expr> {
+        let kind: Vec<&Expr> = match &self.kind {
+            DmlKind::Insert { conflict: Some(Conflict { update: Some(u), .. }), .. } => {
+                u.set.iter().chain(&u.deltas).map(|s| &s.1).chain(&u.filter).collect()
+            }
+            DmlKind::Update { set, deltas } => set.iter().chain(deltas).map(|s| &s.1).collect(),
+            _ => Vec::new(),
+        };
+        kind.into_iter().chain(self.returning.iter().map(|r| &r.1)).collect()
+    }
+    pub(crate) fn exprs_mut(&mut self) -> Vec<&mut Expr> {
+        let kind: Vec<&mut Expr> = match &mut self.kind {
+            DmlKind::Insert { conflict: Some(Conflict { update: Some(u), .. }), .. } => {
+                u.set.iter_mut().chain(&mut u.deltas).map(|s| &mut s.1).chain(&mut u.filter).collect()
+            }
+            DmlKind::Update { set, deltas } => set.iter_mut().chain(deltas).map(|s| &mut s.1).collect(),
+            _ => Vec::new(),
+        };
+        kind.into_iter().chain(self.returning.iter_mut().map(|r| &mut r.1)).collect()
+    }
+}
+
+/// A table whose rows are locked.
+#[derive(Clone, Debug)]
+pub(crate) struct LockedTable {
+    pub(crate) table: TableRef,
+    pub(crate) base: ColId,
+    pub(crate) alias: String,
+    pub(crate) locking: Locking,
+}
+
+impl LockedTable {
+    /// The columns that tell where a row is.
+    pub(crate) fn places(&self) -> BTreeSet<ColId> {
+        let key = self.table.primary().columns.iter().map(|c| c.ordinal);
+        key.chain(self.table.region_column()).map(|o| self.base + o).collect()
     }
 }

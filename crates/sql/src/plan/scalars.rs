@@ -1,6 +1,6 @@
 //! Every expression that an operator computes, those of the operators below it left out.
 
-use super::physical::{BoundPlan, DmlPlanKind, KeyPart, KeyRangeParts, Node, Scalar, Scan, UpsertPlan, WindowPlan};
+use super::node::{BoundPlan, DmlPlanKind, KeyPart, KeyRangeParts, Node, Scalar, Scan, UpsertPlan, WindowPlan};
 
 impl Node {
     /// In no particular order.

@@ -178,7 +178,7 @@ fn bare(rel: Rel, mut on: Vec<Expr>) -> (Rel, Vec<Expr>) {
 fn has_path(rel: &Rel, conds: &[Expr]) -> bool {
     let Rel::Table { table, base, .. } = rel else { return false };
     // By rules, as the order of paths without statistics.
-    access::paths(table, *base, conds, &|_| None, &Known::default()).first().is_some_and(access::Path::has_values)
+    access::paths(table, *base, conds, &|_| None, &Known::default()).first().is_some_and(super::path::Path::has_values)
 }
 
 fn rows(rel: &Rel, conds: &[Expr], known: &Known) -> f64 {

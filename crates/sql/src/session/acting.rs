@@ -5,28 +5,13 @@
 //! of a role: its name may be another's by the time that a transaction is rolled back.
 
 use super::Session;
+use super::judges::{Judges, Others};
+use super::settings::Acting;
 use super::system::SessionSystem;
 use super::transaction::Block;
 use crate::catalog::Catalog;
 use crate::env::Environment;
 use meridian_base::{DescriptorId, Error, Result};
-use std::sync::Arc;
-
-/// Who acts, by the ids of roles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Acting {
-    /// `session_authorization`.
-    pub session: DescriptorId,
-    /// `role`; `None`: `none`.
-    pub role: Option<DescriptorId>,
-}
-
-impl Acting {
-    /// Whose privileges count.
-    pub fn current(self) -> DescriptorId {
-        self.role.unwrap_or(self.session)
-    }
-}
 
 impl<E: Environment> SessionSystem<E> {
     fn act(&self, catalog: &Catalog, acting: Acting, local: bool) {
@@ -70,42 +55,6 @@ impl<E: Environment> SessionSystem<E> {
         };
         self.act(&judges.catalog, Acting { session, role: None }, local);
         Ok(())
-    }
-}
-
-/// What says who may act as whom. A right that was taken away counts at once, also in a block that
-/// began before, and in one that reads the past.
-pub(crate) struct Judges {
-    /// With the changes of the block, if it has made some.
-    catalog: Arc<Catalog>,
-    /// If others have changed something since the block's first change.
-    others: Option<Others>,
-}
-
-/// What others have changed.
-struct Others {
-    /// What the block's changes began from.
-    base: Arc<Catalog>,
-    newest: Arc<Catalog>,
-}
-
-impl Judges {
-    pub fn only(newest: Arc<Catalog>) -> Judges {
-        Judges { catalog: newest, others: None }
-    }
-    fn role(&self, name: &str) -> Result<DescriptorId> {
-        let missing = || Error::sql("22023", format!("role \"{name}\" does not exist"));
-        self.catalog.find_role(name).map(|r| r.id).ok_or_else(missing)
-    }
-    /// Whether both say so of a role. One that others have dropped may nothing; one that the block
-    /// has made is known to its own catalog alone.
-    fn agree(&self, role: DescriptorId, say: impl Fn(&Catalog) -> bool) -> bool {
-        let is_new = |others: &Others| others.base.role_by_id(role).is_none();
-        say(&self.catalog) && self.others.as_ref().is_none_or(|others| is_new(others) || say(&others.newest))
-    }
-    /// The one that has the last word about who may do what.
-    pub fn last(&self) -> &Arc<Catalog> {
-        self.others.as_ref().map_or(&self.catalog, |others| &others.newest)
     }
 }
 

@@ -18,7 +18,6 @@
 
 use super::Session;
 use super::run::interruptible;
-use super::transaction::Block;
 use crate::catalog::Catalog;
 use crate::env::{AsOf, Environment};
 use crate::parse::fold;
@@ -128,8 +127,8 @@ impl<E: Environment> Session<E> {
 
     /// The same by the session's default, for transactions that are read-only by declaration.
     pub(super) async fn read_as_of_default(&mut self, now: u64) -> Result<()> {
-        let is_new = |b: &Block<E::Txn>| b.read_only && b.past.is_none() && b.statements == 0 && b.ddl.is_none();
-        if !self.setting(|v| v.use_follower_reads) || !self.block.as_ref().is_some_and(is_new) {
+        let is_new = self.block.as_ref().is_some_and(|b| b.read_only && b.past.is_none() && b.statements == 0 && b.ddl.is_none());
+        if !self.setting(|v| v.use_follower_reads) || !is_new {
             return Ok(());
         }
         let at = timestamp(now as i64 - FOLLOWER_LAG_MICROS, now as i64)?;

@@ -137,6 +137,14 @@ impl<E: Environment> ClientSession for Session<E> {
     }
 }
 
+impl<E: Environment> Session<E> {
+    /// See [`ClientSession`].
+    pub async fn query_text(&mut self, sql: &str) -> Result<Vec<StatementResult>> {
+        let session: &mut dyn ClientSession = self;
+        session.query_text(sql).await
+    }
+}
+
 /// What opens the sessions of a node's clients.
 pub trait SessionFactory: Send + Sync + 'static {
     /// See [`Session::open`].

@@ -8,7 +8,7 @@ use super::settings;
 use super::simple::Manner;
 use super::system::StatementSystem;
 use super::{Output, OutputColumn, Session};
-use crate::catalog::roles::READ_ALL_SETTINGS;
+use crate::catalog::ids::READ_ALL_SETTINGS;
 use crate::env::Environment;
 use crate::parse::Control;
 use crate::parse::ast::{self, ContextModifier, DiscardObject, Expr, Reset, Set, UnaryOperator, Value};

@@ -2,7 +2,7 @@
 //! change and an `INSERT` in one block: that of the client, or one of its own.
 
 use super::{Formats, Output, Session};
-use crate::catalog::lookup::Name;
+use crate::catalog::names::Name;
 use crate::env::Environment;
 use crate::parse::ast::{self, ColumnDef, CreateTable, Ident};
 use crate::parse::{Kind, Locality, Statement, TransactionModes, parse_data_type, parse_one_statement};

@@ -22,7 +22,7 @@ use super::run::interruptible;
 use super::{Output, Session};
 use crate::catalog::hba::Rules;
 use crate::catalog::job::Job;
-use crate::catalog::lookup::Names;
+use crate::catalog::names::Names;
 use crate::catalog::{Catalog, CatalogChange, Descriptor};
 use crate::ddl::{self, Ddl, DdlContext};
 use crate::env::{Environment, Transaction};

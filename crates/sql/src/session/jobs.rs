@@ -2,9 +2,9 @@
 //! job goes on in the settings that its statement had.
 
 use super::{Session, SessionOptions, Shared};
+use crate::catalog::ids::ROOT_ID;
 use crate::catalog::job::{CANCELED, Job, JobRecord, JobState};
-use crate::catalog::lookup::Names;
-use crate::catalog::roles::ROOT_ID;
+use crate::catalog::names::Names;
 use crate::env::Environment;
 use crate::jobs::{JobContext, end_hold, is_made, put_record, start};
 use crate::parse::Control;

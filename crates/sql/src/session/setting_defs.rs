@@ -2,8 +2,6 @@
 //! setting that PostgreSQL's clients set as a matter of course and that has nothing to do here is
 //! accepted and says so; a value that would promise something the database does not do is refused.
 
-use super::settings::Unit;
-
 /// A setting.
 #[derive(Debug)]
 pub(crate) struct Definition {
@@ -354,3 +352,20 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         "Whether XML data is a document or a content fragment.",
     ),
 ];
+
+/// What a number without a unit means, and which units may follow it (PostgreSQL manual, 20.1.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Millis,
+    KiloBytes,
+}
+
+impl Unit {
+    /// Names and how many base units they are, largest first.
+    pub(super) fn names(self) -> &'static [(&'static str, i64)] {
+        match self {
+            Unit::Millis => &[("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1)],
+            Unit::KiloBytes => &[("TB", 1 << 30), ("GB", 1 << 20), ("MB", 1 << 10), ("kB", 1)],
+        }
+    }
+}

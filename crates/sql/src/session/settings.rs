@@ -4,8 +4,7 @@
 //! will have if the transaction commits, and what counts now (`SET LOCAL`). Ending a transaction
 //! moves between them; see [`Settings::commit`].
 
-use super::acting::Acting;
-use super::setting_defs::{DEFINITIONS, Definition, Kind};
+use super::setting_defs::{DEFINITIONS, Definition, Kind, Unit};
 use crate::catalog::system::Setting;
 use crate::types::zone::Zone;
 use crate::types::{DateOrder, Style};
@@ -358,23 +357,6 @@ pub(crate) fn parse_bool(value: &str) -> Option<bool> {
     }
 }
 
-/// What a number without a unit means, and which units may follow it (PostgreSQL manual, 20.1.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unit {
-    Millis,
-    KiloBytes,
-}
-
-impl Unit {
-    /// Names and how many base units they are, largest first.
-    fn names(self) -> &'static [(&'static str, i64)] {
-        match self {
-            Unit::Millis => &[("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1)],
-            Unit::KiloBytes => &[("TB", 1 << 30), ("GB", 1 << 20), ("MB", 1 << 10), ("kB", 1)],
-        }
-    }
-}
-
 fn parse_integer(value: &str, unit: Option<Unit>) -> Option<i64> {
     let value = value.trim();
     let end = value.find(|c: char| !(c.is_ascii_digit() || matches!(c, '-' | '+' | '.'))).unwrap_or(value.len());
@@ -457,12 +439,28 @@ pub(crate) fn parse_list(value: &str) -> Option<Vec<String>> {
     Some(items)
 }
 
+/// Who acts, by the ids of roles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Acting {
+    /// `session_authorization`.
+    pub session: DescriptorId,
+    /// `role`; `None`: `none`.
+    pub role: Option<DescriptorId>,
+}
+
+impl Acting {
+    /// Whose privileges count.
+    pub fn current(self) -> DescriptorId {
+        self.role.unwrap_or(self.session)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn settings() -> Settings {
-        Settings::new(crate::catalog::roles::ROOT_ID, &[("server_version", "15.0".to_string())], &[]).unwrap()
+        Settings::new(crate::catalog::ids::ROOT_ID, &[("server_version", "15.0".to_string())], &[]).unwrap()
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! What expressions and system tables may ask of a session.
 
-use super::acting::Judges;
+use super::judges::Judges;
 use super::settings::Settings;
-use crate::catalog::lookup::Names;
-use crate::catalog::roles::{CONTROL_NODES, denied};
+use crate::catalog::ids::CONTROL_NODES;
+use crate::catalog::names::Names;
+use crate::catalog::roles::denied;
 use crate::catalog::sequences::Sequences;
 use crate::catalog::system::{Setting, SystemContext};
 use crate::catalog::{Authority, Catalog};

@@ -1,7 +1,6 @@
 //! Results as text: for tests, the simulator and internal use.
 
-use super::{BoxFuture, ClientSession, CopyInput, Format, Formats, Mark, Notice, Output, OutputColumn, Session};
-use crate::env::Environment;
+use super::{BoxFuture, CopyInput, Format, Formats, Mark, Notice, Output, OutputColumn};
 use crate::types::Type;
 use bytes::BytesMut;
 use meridian_base::{Error, Result};
@@ -16,14 +15,6 @@ pub struct StatementResult {
     pub tag: String,
     /// What was said besides, before the tag.
     pub notices: Vec<Notice>,
-}
-
-impl<E: Environment> Session<E> {
-    /// See [`ClientSession`].
-    pub async fn query_text(&mut self, sql: &str) -> Result<Vec<StatementResult>> {
-        let session: &mut dyn ClientSession = self;
-        session.query_text(sql).await
-    }
 }
 
 /// Keeps what it is told. Nothing is ever sent, so everything can be taken back.

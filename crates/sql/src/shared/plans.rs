@@ -8,7 +8,7 @@
 //! may make another plan the cheapest.
 
 use crate::catalog::Catalog;
-use crate::catalog::lookup::Names;
+use crate::catalog::names::Names;
 use crate::plan::Prepared;
 use crate::types::DateOrder;
 use meridian_base::{DescriptorId, SchemaVersion};

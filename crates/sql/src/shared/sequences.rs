@@ -25,7 +25,7 @@
 
 use super::Shared;
 use super::retry::Attempts;
-use crate::catalog::lookup::SequenceRef;
+use crate::catalog::relation::SequenceRef;
 use crate::catalog::sequences::Sequences;
 use crate::catalog::{Catalog, Sequence};
 use crate::env::{Environment, Locking, OnLocked, Transaction, TxnOptions};

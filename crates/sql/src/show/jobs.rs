@@ -3,8 +3,8 @@
 
 use super::progress::{fraction, waits_for};
 use crate::catalog::Catalog;
+use crate::catalog::ids::{CONTROL_JOBS, MONITOR};
 use crate::catalog::job::JobRecord;
-use crate::catalog::roles::{CONTROL_JOBS, MONITOR};
 use crate::catalog::system::SystemContext;
 use crate::rows::StepRow;
 use crate::types::context::EPOCH_2000_UNIX_MICROS;

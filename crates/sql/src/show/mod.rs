@@ -5,8 +5,9 @@ mod jobs;
 pub(crate) mod progress;
 mod ranges;
 
-use crate::catalog::lookup::{Name, Names, SequenceRef, TableRef};
-use crate::catalog::roles::MONITOR;
+use crate::catalog::ids::MONITOR;
+use crate::catalog::names::{Name, Names};
+use crate::catalog::relation::{SequenceRef, TableRef};
 use crate::catalog::sequences::{self, Sequences};
 use crate::catalog::system::{SystemContext, SystemTable, describe};
 use crate::catalog::{Catalog, Descriptor, IndexState, is_implicit_primary, zones};

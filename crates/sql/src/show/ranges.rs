@@ -1,7 +1,7 @@
 //! `SHOW RANGES`, also called `SHOW GROUPS`: where the replicas are, of which types, who leads, and
 //! what they wait for.
 
-use crate::catalog::lookup::Name;
+use crate::catalog::names::Name;
 use crate::catalog::system::SystemContext;
 use crate::catalog::{Catalog, Group};
 use crate::parse::ShowOf;

@@ -126,7 +126,7 @@ fn query(d: &mut Dice) -> String {
 }
 
 /// What nobody has counted: plans of every kind come of it.
-fn made_up(d: &mut Dice, table: &crate::catalog::lookup::TableRef) -> TableStatistics {
+fn made_up(d: &mut Dice, table: &crate::catalog::relation::TableRef) -> TableStatistics {
     let rows = 10u64.pow(d.roll(7) as u32);
     let column = |(ordinal, c): (u32, &crate::catalog::Column)| {
         let distinct = 1 + d.roll(rows);
@@ -166,7 +166,7 @@ async fn no_answer_depends_on_statistics() {
     let mut plans = std::collections::BTreeSet::new();
     for round in 0..6 {
         let catalog = env.catalog();
-        for table in catalog.descriptors.values().filter_map(crate::catalog::lookup::TableRef::new) {
+        for table in catalog.descriptors.values().filter_map(crate::catalog::relation::TableRef::new) {
             match round {
                 0 => drop(s.query_text("ANALYZE").await.unwrap()),
                 _ => crate::analyze::keep(&env, table.id, &made_up(&mut dice, &table)).await.unwrap(),

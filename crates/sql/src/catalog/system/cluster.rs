@@ -1,30 +1,19 @@
 //! Databases, schemas, roles, settings, sessions.
 
-use super::relations::PG_DATABASE;
-use super::rows::{Objects, Rows, bool, int, oid, opt_text, text};
-use super::{Catalog, SystemContext};
+use super::SystemContext;
+use super::rows::{Objects, Rows, acl, bool, int, oid, opt_text, owner, text};
 use crate::catalog::Role;
-use crate::catalog::privileges::{Access, acl_item};
 use crate::catalog::roles::oid_of;
 use crate::types::{ArrayValue, Datum, Type};
 
 const ROOT_OID: u32 = 10;
+/// `pg_database` itself.
+const PG_DATABASE: i64 = 1262;
 const DEFAULT_TABLESPACE: i64 = 1663;
 /// UTF8, as `pg_encoding_to_char` knows it.
 pub(super) const UTF8: i64 = 6;
 /// Text compares by bytes.
 const COLLATION: &str = "C.UTF-8";
-
-/// The grants on an object as a value of `aclitem[]`; NULL if nothing was granted or revoked.
-pub(super) fn acl(catalog: &Catalog, access: &Access) -> Datum {
-    let name = |role| catalog.role_name(role);
-    let Some(granted) = access.granted() else { return Datum::Null };
-    ArrayValue::datum(Type::Text, granted.iter().map(|g| Datum::text(acl_item(g, &name))).collect())
-}
-/// The oid of an object's owner.
-pub(super) fn owner(access: &Access) -> Datum {
-    int(oid_of(access.owner()))
-}
 
 pub(super) fn pg_database(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
     let mut rows = Rows::of("pg_catalog", "pg_database");

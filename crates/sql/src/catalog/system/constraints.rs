@@ -1,7 +1,7 @@
 //! `pg_constraint`.
 
 use super::SystemContext;
-use super::relations::visible_indexes;
+use super::describe::visible_indexes;
 use super::rows::{Objects, Rows, array, bool, int, oid, ordinals, text};
 use crate::catalog::{FkAction, Index, Table};
 use crate::types::{Datum, Type};

@@ -1,10 +1,11 @@
 //! Descriptors back to SQL text: what `pg_get_indexdef`, `pg_get_constraintdef`, `pg_get_expr`,
 //! `pg_get_viewdef` and `SHOW CREATE TABLE` print.
 
-use super::{quote, relations::visible_indexes};
+use super::quote;
 use crate::catalog::escrow::Protocol;
 use crate::catalog::expression::{constraint_text, parse_expression};
-use crate::catalog::lookup::{Name, Names, Relation};
+use crate::catalog::names::{Name, Names};
+use crate::catalog::relation::Relation;
 use crate::catalog::{
     Catalog, Column, Database, Descriptor, FkAction, ForeignKey, Identity, Index, IndexColumn, IndexState, Locality, Table, View,
     is_implicit_primary,
@@ -373,4 +374,9 @@ pub fn is_visible(catalog: &Catalog, names: &Names, oid: u32) -> Option<bool> {
     };
     let found = catalog.find_relation(names, &Name::bare(&name)).ok().flatten();
     Some(found.is_some_and(|r: Relation| r.oid() == oid))
+}
+
+/// The indexes of a table that SQL sees.
+pub(super) fn visible_indexes(table: &Table) -> impl Iterator<Item = &Index> {
+    table.indexes.iter().filter(|i| !is_implicit_primary(table, i))
 }

@@ -2,7 +2,8 @@
 //! manual 9.26.4 and 8.19).
 
 use super::{describe, types};
-use crate::catalog::lookup::{Name, Names, catalog_of};
+use crate::catalog::catalog_of;
+use crate::catalog::names::{Name, Names};
 use crate::catalog::privileges::{Access, ObjectKind, acl_item};
 use crate::catalog::{Catalog, Descriptor};
 use crate::types::functions::Call;
@@ -11,22 +12,11 @@ use crate::types::functions::registry::{Def, Registry};
 use crate::types::{ArrayValue, Datum, EvalContext, Type};
 use meridian_base::{DescriptorId, Error, Result};
 
-/// Names as a running statement resolves them.
-pub fn names(ctx: &EvalContext) -> Names {
-    Names {
-        database: ctx.database.to_string(),
-        search_path: ctx.search_path.to_vec(),
-        user: ctx.user.to_string(),
-        role: ctx.role,
-        session_role: ctx.session_role,
-    }
-}
-
 /// The text form of a `regclass`, `regtype`, `regproc` or `regnamespace`; `None` if there is no
 /// such object.
 pub fn reg_name(ctx: &EvalContext, ty: &Type, oid: u32) -> Option<String> {
     match ty {
-        Type::Regclass => describe::relation_name(catalog_of(ctx), &names(ctx), oid),
+        Type::Regclass => describe::relation_name(catalog_of(ctx), &Names::of(ctx), oid),
         Type::Regtype => Type::from_oid(oid).map(|t| t.name()),
         Type::Regnamespace => match oid {
             super::PG_CATALOG_OID => Some(super::PG_CATALOG.to_string()),
@@ -44,7 +34,7 @@ pub fn reg_oid(ctx: &EvalContext, ty: &Type, name: &str) -> Result<u32> {
         return Ok(oid);
     }
     match ty {
-        Type::Regclass => catalog_of(ctx).relation(&names(ctx), &Name::parse(name)?).map(|r| r.oid()),
+        Type::Regclass => catalog_of(ctx).relation(&Names::of(ctx), &Name::parse(name)?).map(|r| r.oid()),
         Type::Regtype => {
             let found = Type::from_name(name).map(|t| t.oid());
             found.ok_or_else(|| Error::sql("42704", format!("type \"{name}\" does not exist")))
@@ -54,7 +44,7 @@ pub fn reg_oid(ctx: &EvalContext, ty: &Type, name: &str) -> Result<u32> {
             match name.as_str() {
                 super::PG_CATALOG => Ok(super::PG_CATALOG_OID),
                 super::INFORMATION_SCHEMA => Ok(super::INFORMATION_SCHEMA_OID),
-                name => catalog_of(ctx).schema(&names(ctx), name).map(|s| super::oid(s.id)),
+                name => catalog_of(ctx).schema(&Names::of(ctx), name).map(|s| super::oid(s.id)),
             }
         }
         Type::Regproc => {
@@ -133,7 +123,7 @@ fn register_definitions(r: &mut Registry) {
     })
     .sees_null();
     for signature in ["text, oid -> text", "text, oid, bool -> text"] {
-        r.scalar("pg_get_expr", signature, |c, a| text(describe::expression(catalog_of(c.ctx), &names(c.ctx), a.text(0)?)))
+        r.scalar("pg_get_expr", signature, |c, a| text(describe::expression(catalog_of(c.ctx), &Names::of(c.ctx), a.text(0)?)))
             .stable();
     }
     r.scalar("pg_get_indexdef", "oid -> text", |c, a| {
@@ -152,7 +142,7 @@ fn register_definitions(r: &mut Registry) {
     .stable();
     for signature in ["oid -> text", "oid, bool -> text"] {
         r.scalar("pg_get_constraintdef", signature, |c, a| {
-            opt(describe::constraint_by_oid(catalog_of(c.ctx), &names(c.ctx), oid_at(a, 0)?))
+            opt(describe::constraint_by_oid(catalog_of(c.ctx), &Names::of(c.ctx), oid_at(a, 0)?))
         })
         .stable();
         r.scalar("pg_get_viewdef", signature, |c, a| {
@@ -175,7 +165,7 @@ fn register_definitions(r: &mut Registry) {
 
 fn serial_sequence(c: &Call<'_>, a: &[Datum]) -> Result<Datum> {
     let catalog = catalog_of(c.ctx);
-    let names = names(c.ctx);
+    let names = Names::of(c.ctx);
     let table = catalog.table(&names, &Name::parse(a.text(0)?)?)?;
     let (ordinal, _) = table.column(a.text(1)?).ok_or_else(|| {
         Error::sql("42703", format!("column \"{}\" of relation \"{}\" does not exist", a.text(1).unwrap_or_default(), table.name))
@@ -193,7 +183,7 @@ fn serial_sequence(c: &Call<'_>, a: &[Datum]) -> Result<Datum> {
 
 fn register_visibility(r: &mut Registry) {
     r.scalar("pg_table_is_visible", "oid -> bool", |c, a| {
-        Ok(describe::is_visible(catalog_of(c.ctx), &names(c.ctx), oid_at(a, 0)?).map_or(Datum::Null, Datum::Bool))
+        Ok(describe::is_visible(catalog_of(c.ctx), &Names::of(c.ctx), oid_at(a, 0)?).map_or(Datum::Null, Datum::Bool))
     })
     .stable();
     // Everything else is in pg_catalog, which every search path contains.

@@ -1,7 +1,7 @@
 //! `information_schema` (PostgreSQL manual, chapter 37).
 
 use super::constraints::parent_index;
-use super::relations::visible_indexes;
+use super::describe::visible_indexes;
 use super::rows::{Objects, Rows, int, opt_text, text, yes};
 use super::{INFORMATION_SCHEMA, SystemContext, describe};
 use crate::catalog::privileges::{ObjectKind, Privileges};
@@ -39,7 +39,7 @@ pub(super) fn catalog_name(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
 
 pub(super) fn schemata(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
     let mut rows = rows_of("schemata");
-    let root = crate::catalog::bootstrap::ROOT_ROLE.to_string();
+    let root = crate::catalog::ids::ROOT_ROLE.to_string();
     let system = [super::PG_CATALOG, INFORMATION_SCHEMA].map(|s| (s.to_string(), root.clone()));
     let own = objects(context).schemas.into_iter().map(|s| (s.name.clone(), context.catalog().role_name(s.access().owner())));
     for (name, owner) in system.into_iter().chain(own) {

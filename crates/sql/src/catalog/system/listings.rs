@@ -1,6 +1,6 @@
 //! The views of `pg_catalog` that list relations for people.
 
-use super::relations::visible_indexes;
+use super::describe::visible_indexes;
 use super::rows::{Objects, Rows, array, bool, int, text};
 use super::{SystemContext, describe};
 use crate::catalog::privileges::Privileges;
@@ -29,7 +29,7 @@ pub(super) fn pg_tables(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
         rows.push([
             ("schemaname", text(t.schema)),
             ("tablename", text(t.name)),
-            ("tableowner", text(crate::catalog::bootstrap::ROOT_ROLE)),
+            ("tableowner", text(crate::catalog::ids::ROOT_ROLE)),
             ("hasindexes", bool(false)),
             ("hasrules", bool(false)),
             ("hastriggers", bool(false)),

@@ -24,109 +24,20 @@ mod types;
 #[cfg(test)]
 mod tests;
 
-use crate::catalog::lookup::Names;
-use crate::catalog::roles::READ_ALL_DATA;
-use crate::catalog::{Authority, Catalog};
-use crate::rows::{GroupRow, NodeLocality, PodHostRow, SessionRow, TransactionRow};
+pub use crate::catalog::ids::{from_oid, oid};
+pub use crate::catalog::system_table::{Setting, SystemContext, SystemTable};
+use crate::types::functions::registry::Registry;
 pub use crate::types::functions::text::{needs_quotes, quote_ident as quote};
 use crate::types::{Datum, Type};
-use futures::future::BoxFuture;
-use meridian_base::{DescriptorId, Result};
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-/// What system tables and functions are computed from. Implemented by what a session runs a
-/// statement with.
-pub trait SystemContext: Send + Sync {
-    fn catalog(&self) -> &Arc<Catalog>;
-    fn names(&self) -> &Names;
-    /// The newest catalog that the node knows: what was revoked counts at once.
-    fn newest(&self) -> Arc<Catalog> {
-        self.catalog().clone()
-    }
-    /// Where this node is.
-    fn node(&self) -> NodeLocality;
-    fn nodes(&self) -> Vec<NodeLocality>;
-    /// [`crate::env::Environment::now_micros`].
-    fn now_micros(&self) -> u64;
-    fn sessions(&self) -> Vec<SessionRow>;
-    /// Every setting: for `pg_settings`.
-    fn settings(&self) -> Vec<Setting>;
-    /// [`crate::env::Environment::groups`].
-    fn groups(&self) -> BoxFuture<'_, Result<Vec<GroupRow>>>;
-    /// [`crate::env::Environment::transactions`].
-    fn transactions(&self) -> BoxFuture<'_, Result<Vec<TransactionRow>>>;
-    /// [`crate::env::Environment::pods`].
-    fn pods(&self) -> Result<Vec<PodHostRow>> {
-        Ok(Vec::new())
-    }
-    /// [`crate::env::Environment::metrics`].
-    fn metrics(&self) -> Vec<(String, u64)>;
-    /// [`crate::env::Environment::compute`].
-    fn compute(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'_, ()> {
-        Box::pin(async move { work() })
-    }
-    /// This node's locality as it was given at start.
-    fn locality(&self) -> String {
-        let node = self.node();
-        format!("region={},zone={}", node.region, node.zone)
-    }
-}
-
-/// A row of `pg_settings`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setting {
-    pub name: String,
-    pub value: String,
-    pub description: String,
-}
-
-/// A table computed from the catalog. There is one of each name.
-#[derive(Debug)]
-pub struct SystemTable {
-    pub oid: u32,
-    pub schema: &'static str,
-    pub name: &'static str,
-    /// PostgreSQL has a view of that name, not a table.
-    pub is_view: bool,
-    pub columns: Vec<(&'static str, Type)>,
-    /// By column: whether it is never NULL.
-    pub not_null: Vec<bool>,
-    /// All rows.
-    pub rows: fn(&dyn SystemContext) -> Vec<Vec<Datum>>,
-}
-
-impl PartialEq for SystemTable {
-    fn eq(&self, other: &SystemTable) -> bool {
-        (self.schema, self.name) == (other.schema, other.name)
-    }
-}
-
-impl Eq for SystemTable {}
-
-/// Tables that tell what a password may be guessed with.
-const VERIFIERS: [&str; 2] = ["pg_authid", "pg_shadow"];
-/// Tables that tell whom the cluster lets in, and how.
-const LOGIN_RULES: [&str; 2] = ["pg_hba_file_rules", "pg_ident_file_mappings"];
-
-impl SystemTable {
-    /// Whether not everybody may read it.
-    pub fn is_secret(&self) -> bool {
-        VERIFIERS.contains(&self.name) || LOGIN_RULES.contains(&self.name)
-    }
-    /// Whether somebody may read it. As in PostgreSQL, `pg_read_all_data` reads verifiers.
-    pub fn is_shown_to(&self, who: &Authority) -> bool {
-        match () {
-            () if LOGIN_RULES.contains(&self.name) => who.is_superuser,
-            () if VERIFIERS.contains(&self.name) => who.has(READ_ALL_DATA),
-            () => true,
-        }
-    }
-    /// The oid of the schema it is in.
-    fn namespace(&self) -> u32 {
-        if self.schema == PG_CATALOG { PG_CATALOG_OID } else { INFORMATION_SCHEMA_OID }
-    }
-}
+/// All operators and functions: those over values, and those that read the catalog.
+pub static FUNCTIONS: LazyLock<Registry> = LazyLock::new(|| {
+    let mut all = Registry::of_values();
+    functions::register(&mut all);
+    all
+});
 
 const PG_CATALOG: &str = "pg_catalog";
 const INFORMATION_SCHEMA: &str = "information_schema";
@@ -134,14 +45,9 @@ const PG_CATALOG_OID: u32 = 11;
 /// PostgreSQL gives it none that is fixed.
 const INFORMATION_SCHEMA_OID: u32 = 13000;
 
-/// The oid of something the catalog holds. Below 16384 are PostgreSQL's own.
-pub fn oid(id: DescriptorId) -> u32 {
-    16384 + id.0
-}
-
-/// The reverse of [`oid`].
-pub fn from_oid(oid: u32) -> Option<DescriptorId> {
-    oid.checked_sub(16384).map(DescriptorId)
+/// The oid of a system table's schema.
+fn namespace(table: &SystemTable) -> u32 {
+    if table.schema == PG_CATALOG { PG_CATALOG_OID } else { INFORMATION_SCHEMA_OID }
 }
 
 /// Whether a schema is the system's.

@@ -1,11 +1,14 @@
 //! `has_table_privilege` and its relatives (PostgreSQL manual, 9.26.2), and the tables of
 //! `information_schema` about roles and privileges.
 
-use super::functions::names;
 use super::rows::{Objects, Rows, text, yes};
 use super::{INFORMATION_SCHEMA, SystemContext, SystemTable};
-use crate::catalog::lookup::{Name, Relation, catalog_of};
-use crate::catalog::privileges::{Access, ObjectKind, PUBLIC, Privileges};
+use crate::catalog::catalog_of;
+use crate::catalog::ids::PUBLIC;
+use crate::catalog::names::Name;
+use crate::catalog::names::Names;
+use crate::catalog::privileges::{Access, ObjectKind, Privileges};
+use crate::catalog::relation::Relation;
 use crate::catalog::roles::oid_of;
 use crate::catalog::{Authority, Catalog, Role};
 use crate::types::Datum;
@@ -125,7 +128,7 @@ fn may_grant(who: &Authority, access: &Access, privilege: Privileges) -> bool {
 fn system_table(c: &Call<'_>, given: &Datum, about: About) -> Option<&'static SystemTable> {
     match given {
         Datum::Text(name) if !matches!(about, About::Schema) => {
-            match catalog_of(c.ctx).relation(&names(c.ctx), &Name::parse(name.as_str()).ok()?).ok()? {
+            match catalog_of(c.ctx).relation(&Names::of(c.ctx), &Name::parse(name.as_str()).ok()?).ok()? {
                 Relation::System(t) => Some(t),
                 _ => None,
             }
@@ -137,7 +140,7 @@ fn system_table(c: &Call<'_>, given: &Datum, about: About) -> Option<&'static Sy
 
 /// The object that is asked about; the inner `None` is a system table.
 fn object(c: &Call<'_>, catalog: &Catalog, given: &Datum, about: About) -> Result<Option<Option<DescriptorId>>> {
-    let names = names(c.ctx);
+    let names = Names::of(c.ctx);
     match (given, about) {
         (Datum::Text(name), About::Table | About::Sequence | About::Column) => {
             let name = Name::parse(name.as_str())?;

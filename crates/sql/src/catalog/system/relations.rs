@@ -1,10 +1,11 @@
 //! Tables, columns, indexes, sequences, and what hangs on them.
 
-use super::cluster::{acl, owner};
-use super::rows::{Objects, Rows, array, bool, int, oid, opt_text, ordinals, text};
-use super::{SystemContext, describe, tables};
-use crate::catalog::{Column, ColumnState, Index, IndexState, Table, is_implicit_primary};
-use crate::types::{Category, Datum, Type};
+use super::describe::visible_indexes;
+use super::rows::{Objects, Rows, acl, array, bool, int, oid, opt_text, ordinals, owner, text};
+use super::types::{alignment, collation, opclass_oid};
+use super::{SystemContext, describe, namespace, tables};
+use crate::catalog::{Column, ColumnState, IndexState, Table};
+use crate::types::{Datum, Type};
 use meridian_base::DescriptorId;
 
 const HEAP: i64 = 2;
@@ -13,17 +14,9 @@ const BTREE: i64 = 403;
 pub(super) const PG_CLASS: i64 = 1259;
 pub(super) const PG_NAMESPACE: i64 = 2615;
 pub(super) const PG_CONSTRAINT: i64 = 2606;
-pub(super) const PG_DATABASE: i64 = 1262;
-/// The default collation.
-const DEFAULT_COLLATION: i64 = 100;
 
 fn objects(context: &dyn SystemContext) -> Objects<'_> {
     Objects::of(context.catalog(), &context.names().database)
-}
-
-/// The indexes of a table that SQL sees.
-pub(super) fn visible_indexes(table: &Table) -> impl Iterator<Item = &Index> {
-    table.indexes.iter().filter(|i| !is_implicit_primary(table, i))
 }
 
 pub(super) fn pg_class(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
@@ -104,7 +97,7 @@ pub(super) fn pg_class(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
         rows.push([
             ("oid", int(t.oid)),
             ("relname", text(t.name)),
-            ("relnamespace", int(t.namespace())),
+            ("relnamespace", int(namespace(t))),
             ("relowner", int(10)),
             ("relam", int(if t.is_view { 0 } else { HEAP })),
             ("reltuples", Datum::Float(-1.0)),
@@ -176,24 +169,6 @@ impl Attribute {
             },
             generated: if c.generated.is_some() { "s" } else { "" },
         }
-    }
-}
-
-pub(super) fn alignment(ty: &Type) -> &'static str {
-    match ty.typlen() {
-        1 | 64 | 16 if *ty != Type::Interval => "c",
-        2 => "s",
-        8 | 16 => "d",
-        _ => "i",
-    }
-}
-
-pub(super) fn collation(ty: &Type) -> i64 {
-    match ty.element().unwrap_or(ty) {
-        // PostgreSQL's `name` has the collation C.
-        Type::Name => 950,
-        t if t.category() == Category::String => DEFAULT_COLLATION,
-        _ => 0,
     }
 }
 
@@ -277,7 +252,7 @@ pub(super) fn pg_index(context: &dyn SystemContext) -> Vec<Vec<Datum>> {
                 ("indislive", bool(true)),
                 ("indkey", ordinals(i.columns.iter().map(|c| c.ordinal).chain(i.stored.iter().copied()))),
                 ("indcollation", array(Type::Oid, columns().map(|ty| int(collation(ty))).collect())),
-                ("indclass", array(Type::Oid, columns().map(|ty| int(super::types::opclass_oid(ty))).collect())),
+                ("indclass", array(Type::Oid, columns().map(|ty| int(opclass_oid(ty))).collect())),
                 ("indoption", array(Type::Int2, i.columns.iter().map(option).collect())),
                 ("indpred", opt_text(i.predicate.as_ref())),
             ]);

@@ -2,7 +2,9 @@
 //! where PostgreSQL has NOT NULL.
 
 use super::{SystemTable, table};
-use crate::catalog::lookup::{SequenceRef, TableRef, ViewRef};
+use crate::catalog::privileges::{Access, acl_item};
+use crate::catalog::relation::{SequenceRef, TableRef, ViewRef};
+use crate::catalog::roles::oid_of;
 use crate::catalog::{Catalog, Descriptor, Schema};
 use crate::types::{ArrayValue, Datum, Type};
 use meridian_base::DescriptorId;
@@ -107,4 +109,16 @@ impl<'c> Objects<'c> {
     pub fn schema_name(&self, id: DescriptorId) -> &'c str {
         self.catalog.schema_by_id(id).map_or("", |s| s.name.as_str())
     }
+}
+
+/// The grants on an object as a value of `aclitem[]`; NULL if nothing was granted or revoked.
+pub(super) fn acl(catalog: &Catalog, access: &Access) -> Datum {
+    let name = |role| catalog.role_name(role);
+    let Some(granted) = access.granted() else { return Datum::Null };
+    ArrayValue::datum(Type::Text, granted.iter().map(|g| Datum::text(acl_item(g, &name))).collect())
+}
+
+/// The oid of an object's owner.
+pub(super) fn owner(access: &Access) -> Datum {
+    int(oid_of(access.owner()))
 }

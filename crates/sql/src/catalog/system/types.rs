@@ -1,16 +1,16 @@
 //! Types, functions, access methods, collations: what PostgreSQL brings and the catalog does not
 //! hold.
 
-use super::SystemContext;
-use super::relations::{alignment, collation};
 use super::rows::{Rows, array, bool, int, text};
-use crate::catalog::functions::FUNCTIONS;
+use super::{FUNCTIONS, SystemContext};
 use crate::types::functions::Volatility;
 use crate::types::functions::registry::{Body, Def, Param};
 use crate::types::{Category, Datum, Type};
 
 const PG_CATALOG_OID: i64 = super::PG_CATALOG_OID as i64;
 const ROOT: i64 = 10;
+/// The default collation.
+const DEFAULT_COLLATION: i64 = 100;
 
 pub(super) fn pg_type(_: &dyn SystemContext) -> Vec<Vec<Datum>> {
     let mut rows = Rows::of("pg_catalog", "pg_type");
@@ -229,4 +229,22 @@ pub(super) fn pg_language(_: &dyn SystemContext) -> Vec<Vec<Datum>> {
         rows.push([("oid", int(oid)), ("lanname", text(name)), ("lanowner", int(ROOT)), ("lanpltrusted", bool(name == "sql"))]);
     }
     rows.finish()
+}
+
+pub(super) fn alignment(ty: &Type) -> &'static str {
+    match ty.typlen() {
+        1 | 64 | 16 if *ty != Type::Interval => "c",
+        2 => "s",
+        8 | 16 => "d",
+        _ => "i",
+    }
+}
+
+pub(super) fn collation(ty: &Type) -> i64 {
+    match ty.element().unwrap_or(ty) {
+        // PostgreSQL's `name` has the collation C.
+        Type::Name => 950,
+        t if t.category() == Category::String => DEFAULT_COLLATION,
+        _ => 0,
+    }
 }

@@ -2,8 +2,7 @@
 //! whole column: the rows tell which of them is to blame.
 
 use super::Failed;
-use super::column::{Column, Values};
-use super::kernel::nulls_of;
+use super::column::{Column, Values, nulls_of};
 use crate::types::numeric::{Numeric, SCALE_MAX};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -200,3 +200,18 @@ impl<'p> Deref for Held<'_, 'p> {
         }
     }
 }
+
+/// The rows at which a column has `NULL`, for all rows of a batch.
+pub(super) fn of_all(column: &Column, rows: usize) -> Vec<bool> {
+    if column.nulls.is_empty() { Vec::new() } else { (0..rows).map(|row| column.is_null(row)).collect() }
+}
+
+/// The rows at which one of two columns has `NULL`.
+pub(super) fn nulls_of(a: &Column, b: &Column, rows: usize) -> Vec<bool> {
+    match (a.nulls.is_empty(), b.nulls.is_empty()) {
+        (true, true) => Vec::new(),
+        (false, true) => of_all(a, rows),
+        (true, false) => of_all(b, rows),
+        (false, false) => (0..rows).map(|row| a.is_null(row) || b.is_null(row)).collect(),
+    }
+}

@@ -4,7 +4,7 @@ use super::Failed;
 use super::column::{Column, Held, Values};
 use super::page::Page;
 use crate::exec::entries::column_of;
-use crate::plan::physical::Scan;
+use crate::plan::node::Scan;
 use crate::types::row::{int, short_numeric};
 use crate::types::{Datum, RowView, Type};
 use std::cell::OnceCell;

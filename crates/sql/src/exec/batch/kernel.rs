@@ -6,7 +6,7 @@
 
 use super::Failed;
 use super::arithmetic::{self, Op};
-use super::column::{Column, Held, Values};
+use super::column::{Column, Held, Values, nulls_of, of_all};
 use super::decode::Batch;
 use crate::plan::eval::{Env, Memo, eval};
 use crate::plan::expr::{Cmp, Expr};
@@ -196,21 +196,6 @@ impl Kernel {
 
 fn is_int(ty: &Type) -> bool {
     matches!(ty, Type::Int2 | Type::Int4 | Type::Int8)
-}
-
-/// The rows at which a column has `NULL`, for all rows of a batch.
-fn of_all(column: &Column, rows: usize) -> Vec<bool> {
-    if column.nulls.is_empty() { Vec::new() } else { (0..rows).map(|row| column.is_null(row)).collect() }
-}
-
-/// The rows at which one of two columns has `NULL`.
-pub(super) fn nulls_of(a: &Column, b: &Column, rows: usize) -> Vec<bool> {
-    match (a.nulls.is_empty(), b.nulls.is_empty()) {
-        (true, true) => Vec::new(),
-        (false, true) => of_all(a, rows),
-        (true, false) => of_all(b, rows),
-        (false, false) => (0..rows).map(|row| a.is_null(row) || b.is_null(row)).collect(),
-    }
 }
 
 fn of_truths(selected: &[u32], rows: usize, truth: impl Fn(usize) -> Option<bool>) -> Column<'static> {

@@ -20,12 +20,13 @@ mod states;
 mod tests;
 
 use super::entries::column_of;
-use super::op::{Frame, Row, all_true, eval_all, sort_by};
-use super::scan::{self, Found, Work};
+use super::eval::{Frame, Row, all_true, eval_all};
+use super::pages::{self, Found, Work};
 use super::sieve::Turn;
+use super::sort::sort_by;
 use super::{BATCH, Runtime, STEPS};
 use crate::env::{Locking, Transaction, Visited};
-use crate::plan::physical::{AggPlan, Node, Scalar, Scan};
+use crate::plan::node::{AggPlan, Node, Scalar, Scan};
 use crate::types::{Datum, RowView};
 use column::Held;
 use decode::Batch;
@@ -101,7 +102,7 @@ pub(super) async fn rows<T: Transaction>(
         grouped.add(aggs, 0, Vec::new());
     }
     let start = rt.shared.stats.is_some().then(|| rt.ctx.system.now_micros());
-    let Work::Ranges { mut cursors, near } = scan::work(s, frame, rt, BATCH).await? else {
+    let Work::Ranges { mut cursors, near } = pages::work(s, frame, rt, BATCH).await? else {
         // A bound is NULL.
         start.into_iter().for_each(|start| rt.note(input, start, true, 0));
         return work.finish(grouped, rt).await.map(Some);
@@ -184,7 +185,7 @@ impl Aggregation<'_> {
     async fn read<T: Transaction>(
         &self,
         page: &mut Page,
-        cursors: &mut [scan::Cursor],
+        cursors: &mut [pages::Cursor],
         near: usize,
         limit: usize,
         rt: &mut Runtime<'_, T>,
@@ -192,7 +193,7 @@ impl Aggregation<'_> {
         let s = self.s;
         let keeps_bytes = !s.columns.is_empty();
         let [cursor] = cursors else {
-            let Some(found) = scan::page(s, cursors, near, limit, rt).await? else { return Ok(false) };
+            let Some(found) = pages::page(s, cursors, near, limit, rt).await? else { return Ok(false) };
             found.iter().for_each(|(_, _, value): &Found| page.push(value, keeps_bytes));
             return Ok(true);
         };

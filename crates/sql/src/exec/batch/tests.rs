@@ -1,7 +1,7 @@
 //! Each kernel computes what [`eval`] says of the same rows.
 
 use super::*;
-use crate::catalog::lookup::Names;
+use crate::catalog::names::Names;
 use crate::env::Environment;
 use crate::parse::parse_one_statement;
 use crate::plan::eval::{Env, Memo, eval};

@@ -13,9 +13,9 @@ const LK: &str = "create table lk (id int primary key, v int, k int);
 fn plan_of(env: &MemEnvironment, table: &str) -> Arc<TablePlan> {
     let catalog = env.catalog();
     let (names, eval) = (Names::new("postgres", "root"), EvalContext { catalog: catalog.clone(), ..Default::default() });
-    let name = crate::catalog::lookup::Name::bare(table);
+    let name = crate::catalog::names::Name::bare(table);
     match catalog.relation(&names, &name).unwrap() {
-        crate::catalog::lookup::Relation::Table(t) => {
+        crate::catalog::relation::Relation::Table(t) => {
             TablePlan::new(&t, PlanContext { catalog: &catalog, names: &names, eval: &eval }).unwrap()
         }
         _ => panic!("{table} is no table"),

@@ -1,9 +1,9 @@
 //! Plans of `INSERT`, `UPDATE` and `DELETE`.
 
-use super::super::dml::{Dml, DmlKind};
+use super::super::node::{ConflictPlan, DmlPlan, DmlPlanKind, Node, Scan, UpsertPlan};
 use super::super::rel::*;
 use super::super::table::TablePlan;
-use super::{Built, Compiler, ConflictPlan, DmlPlan, DmlPlanKind, Node, Scan, UpsertPlan, with_columns};
+use super::{Built, Compiler, with_columns};
 use crate::plan::expr::*;
 use meridian_base::Result;
 use std::collections::BTreeSet;

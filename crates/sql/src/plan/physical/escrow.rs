@@ -2,45 +2,14 @@
 //! rows (design: escrow, E9, E10, E12).
 
 use super::super::access;
+use super::super::node::{Estimates, KeyPart, Node, Shares};
 use super::super::rel::SharesOf;
 use super::scans::TableScan;
-use super::{Built, Compiler, KeyPart, Node, Scalar};
-use crate::catalog::lookup::TableRef;
+use super::{Built, Compiler};
 use crate::plan::expr::{ColId, Expr};
-use crate::types::Type;
 use meridian_base::{Error, Result};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// Appends to a table's rows what replicas in this region know of their numbers, and leaves out
-/// those that then do not match.
-#[derive(Debug)]
-pub(crate) struct Estimates {
-    pub(crate) input: Arc<Node>,
-    pub(crate) table: TableRef,
-    pub(crate) types: Vec<Type>,
-    /// The input's columns: ordinals. Those of the primary key are there.
-    pub(crate) columns: Vec<u32>,
-    /// The columns whose estimates are appended: places in [`crate::catalog::Table::escrow`].
-    pub(crate) of: Vec<usize>,
-    /// Over the rows with estimates.
-    pub(crate) filter: Vec<Scalar>,
-    /// See [`super::Numbers::is_dense`].
-    pub(crate) is_dense: bool,
-}
-
-/// What each site has of each escrow column of a table's rows, one row for each: the primary key,
-/// and what [`crate::plan::rel::SharesOf`] says.
-#[derive(Debug)]
-pub(crate) struct Shares {
-    pub(crate) input: Arc<Node>,
-    pub(crate) table: TableRef,
-    pub(crate) types: Vec<Type>,
-    /// The input's columns: ordinals. Those of the primary key are there.
-    pub(crate) columns: Vec<u32>,
-    /// See [`super::Numbers::is_dense`].
-    pub(crate) is_dense: bool,
-}
 
 /// Whether a plan gives all rows between its first and its last in the order of the primary key.
 fn is_dense(node: &Node) -> bool {

@@ -1,7 +1,8 @@
 //! Limits: how far they let what is below them read.
 
+use super::super::node::{Most, Node, Scalar};
 use super::super::rel::Rel;
-use super::{Built, Compiler, Most, Node, Scalar, Wish};
+use super::{Built, Compiler, Wish};
 use crate::plan::expr::{ColId, Expr};
 use crate::types::Datum;
 use meridian_base::Result;

@@ -1,46 +1,15 @@
 //! Plans that lock rows: in the scan that reads them, or above everything that decides which rows
 //! are in the result.
 
-use super::super::locks::{LockedTable, check_nullable};
-use super::super::rel::Rel;
-use super::super::table::TablePlan;
-use super::{Built, Compiler, KeyPart, Node, Wish};
+use super::super::locks::check_nullable;
+use super::super::node::{KeyPart, LockPlan, LockedPlan, Node};
+use super::super::rel::{LockedTable, Rel};
+use super::{Built, Compiler, Wish};
 use crate::env::{Locking, OnLocked};
 use crate::plan::expr::{ColId, Expr};
-use meridian_base::{ColumnMask, Error, GroupId, Result};
+use meridian_base::{ColumnMask, Error, Result};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// Which rows a [`Node::LockRows`] locks.
-#[derive(Clone, Debug)]
-pub(crate) struct LockPlan {
-    pub(crate) tables: Vec<LockedPlan>,
-    /// The groups of every table that is read below.
-    pub(crate) groups: Vec<GroupId>,
-    /// Whether the input may be run again: it says the same twice, and does nothing but read.
-    pub(crate) is_repeatable: bool,
-    /// Whether rows of the locked table are all that is read below, each is one row of the input,
-    /// and busy ones are skipped.
-    pub(crate) reads_only_skipped: bool,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct LockedPlan {
-    pub(crate) plan: Arc<TablePlan>,
-    pub(crate) alias: String,
-    pub(crate) locking: Locking,
-    /// The columns that the statement reads of it.
-    pub(crate) mask: ColumnMask,
-    /// Ordinals, and where in the input's rows these columns are: all that say which row it is.
-    pub(crate) place: Vec<(u32, usize)>,
-}
-
-impl LockPlan {
-    /// Whether rows are left out that others hold.
-    pub(crate) fn skips(&self) -> bool {
-        self.tables.iter().any(|t| t.locking.if_busy() == Some(OnLocked::Skip))
-    }
-}
 
 impl Compiler<'_> {
     /// A scan that reads one table and gives its rows as they are wanted locks them itself. In

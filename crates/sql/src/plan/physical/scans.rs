@@ -1,14 +1,16 @@
 //! The scans of a table: the cheapest of its paths, or one for each side of an `OR` that no single
 //! path answers.
 
-use super::super::access::{self, Part, Path, Place, Range};
+use super::super::access;
 use super::super::estimate;
+use super::super::node::{KeyPart, KeyRangeParts, Node, Numbers, PlacePlan, Regions, Scan};
+use super::super::path::{self, Part, Path, Place, Range};
 use super::super::rel::SetOp;
 use super::super::table::TablePlan;
-use super::{Built, Compiler, KeyPart, KeyRangeParts, Node, Numbers, PlacePlan, Regions, Scan, Wish, satisfies, shift_slots};
-use crate::catalog::lookup::TableRef;
+use super::{Built, Compiler, Wish, satisfies};
+use crate::catalog::relation::TableRef;
 use crate::env::Locking;
-use crate::plan::expr::{ColId, Expr};
+use crate::plan::expr::{ColId, Expr, shift_slots};
 use meridian_base::{ColumnMask, Error, Result};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -161,7 +163,7 @@ impl Compiler<'_> {
         first: Option<f64>,
     ) -> Option<(Vec<Vec<Expr>>, f64)> {
         let of_or = |at: usize| {
-            let sides = access::sides(&filters[at], UNITED_MAX)?;
+            let sides = path::sides(&filters[at], UNITED_MAX)?;
             if filters[at].is_volatile() || filters[at].needs_executor() {
                 return None;
             }
@@ -171,7 +173,7 @@ impl Compiler<'_> {
                 before.map(|side| Expr::Not(Box::new(Expr::IsBool(Box::new(side.clone()), true))))
             };
             let each = |(n, side): (usize, &Expr)| -> Vec<Expr> {
-                access::conjuncts(side).into_iter().cloned().chain(others()).chain(not_before(n)).collect()
+                path::conjuncts(side).into_iter().cloned().chain(others()).chain(not_before(n)).collect()
             };
             let all: Vec<Vec<Expr>> = sides.iter().enumerate().map(each).collect();
             let first = first.filter(|_| wish.is_none());
@@ -217,7 +219,7 @@ impl Compiler<'_> {
         if reverse {
             order.iter_mut().for_each(|(_, d, n)| (*d, *n) = (!*d, !*n));
         }
-        let regions = access::regions(table, base, filters, &|o| {
+        let regions = path::regions(table, base, filters, &|o| {
             let mut e = plan.generated.iter().find(|(g, _)| *g == o)?.1.clone();
             shift_slots(&mut e, base);
             Some(e)

@@ -100,6 +100,25 @@ impl Hash for Function {
     }
 }
 
+impl registry::Registry {
+    /// The operators and functions over values alone. Those that need the catalog join them there
+    /// (`catalog::functions`).
+    pub fn of_values() -> Self {
+        let mut r = Self::default();
+        comparison::register(&mut r);
+        arithmetic::register(&mut r);
+        text::register(&mut r);
+        pattern::register(&mut r);
+        datetime::register(&mut r);
+        json::register(&mut r);
+        array::register(&mut r);
+        session::register(&mut r);
+        series::register(&mut r);
+        aggregate::register(&mut r);
+        r
+    }
+}
+
 /// What a name in a call can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FunctionKind {

@@ -147,22 +147,3 @@ fn param(text: &str) -> Param {
         t => Param::Type(Type::from_name(t).unwrap_or_else(|| panic!("{t} is no type"))),
     }
 }
-
-impl Registry {
-    /// The operators and functions over values alone. Those that need the catalog join them there
-    /// (`catalog::functions`).
-    pub fn of_values() -> Registry {
-        let mut r = Registry::default();
-        super::comparison::register(&mut r);
-        super::arithmetic::register(&mut r);
-        super::text::register(&mut r);
-        super::pattern::register(&mut r);
-        super::datetime::register(&mut r);
-        super::json::register(&mut r);
-        super::array::register(&mut r);
-        super::session::register(&mut r);
-        super::series::register(&mut r);
-        super::aggregate::register(&mut r);
-        r
-    }
-}

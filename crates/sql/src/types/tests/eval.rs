@@ -1,7 +1,7 @@
 //! Just enough of SQL's expressions to write golden tables: literals, casts, operators, calls,
 //! arrays, and `(SELECT agg(x) FROM unnest(…) AS x)`, `ARRAY(SELECT x FROM f(…) AS x)`.
 
-use crate::catalog::functions::FUNCTIONS;
+use crate::catalog::system::FUNCTIONS;
 use crate::types::functions::{self, FunctionKind};
 use crate::types::numeric::Numeric;
 use crate::types::{ArrayValue, CastContext, Datum, EvalContext, Type, cast};

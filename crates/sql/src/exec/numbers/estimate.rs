@@ -6,13 +6,14 @@
 //! Nothing crosses regions, and nothing is certified. Rows of one statement that are read in
 //! several batches may be of several moments.
 
-use super::{by_row, primary_keys, ranges, share_of};
 use crate::catalog::EscrowColumn;
 use crate::catalog::escrow::datum;
 use crate::env::Transaction;
 use crate::exec::Runtime;
-use crate::exec::op::{Op, Row, filter};
-use crate::plan::physical::Estimates;
+use crate::exec::escrow::{by_row, primary_keys, ranges, share_of};
+use crate::exec::eval::{Row, filter};
+use crate::exec::op::Op;
+use crate::plan::node::Estimates;
 use crate::types::Datum;
 use meridian_base::escrow::Share;
 use meridian_base::{Error, Key, Result};

@@ -4,21 +4,16 @@
 //! Shares are read as numbers are, and certified with the rest. A batch of rows at a time becomes a
 //! row for each escrow column and site, so a table of any size takes the memory of a batch.
 
-use super::{by_row, place, primary_keys, ranges, share_of, versions};
-use crate::catalog::EscrowColumn;
 use crate::catalog::escrow::scale;
 use crate::env::Transaction;
-use crate::exec::op::{Op, Row};
+use crate::exec::escrow::{place, primary_keys, sites};
+use crate::exec::eval::Row;
+use crate::exec::op::Op;
 use crate::exec::{BATCH, Runtime};
-use crate::plan::physical::Shares;
+use crate::plan::node::Shares;
 use crate::types::Datum;
 use crate::types::numeric::Numeric;
-use meridian_base::escrow::Share;
-use meridian_base::{Error, GroupId, Key, Result};
-use std::collections::BTreeMap;
-
-/// What the sites have of a row's number.
-pub(in crate::exec) type Sites = BTreeMap<GroupId, Share>;
+use meridian_base::{Error, Key, Result};
 
 /// The next rows: as many as the next rows of the table make.
 pub(in crate::exec) async fn next<T: Transaction>(
@@ -69,28 +64,6 @@ async fn shown<T: Transaction>(of: &Shares, rows: &[Row], rt: &mut Runtime<'_, T
         }
     }
     Ok(out)
-}
-
-/// What the sites have, by the keys of the shares, own deltas included.
-pub(in crate::exec) async fn sites<T: Transaction>(
-    column: &EscrowColumn,
-    shares: &[Key],
-    is_dense: bool,
-    rt: &mut Runtime<'_, T>,
-) -> Result<BTreeMap<Key, Sites>> {
-    let mut all: BTreeMap<Key, Sites> = BTreeMap::new();
-    for range in ranges(shares, is_dense) {
-        for (site, versions) in versions(column, &range, rt).await? {
-            for of_row in by_row(&versions) {
-                let key = share_of(&of_row[0]);
-                if let Some(share) = Share::seen(of_row.iter().map(|(key, value)| (key, &value[..]))) {
-                    let own = rt.txn.added(site, &key);
-                    all.entry(key).or_default().insert(site, share.plus(&own));
-                }
-            }
-        }
-    }
-    Ok(all)
 }
 
 /// A part of a number may be outside the column's type.

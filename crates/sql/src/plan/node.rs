@@ -1,15 +1,14 @@
 //! The operators of physical plans.
 
-use super::super::rel::*;
-use super::super::table::{ForeignKeys, TablePlan};
-use super::{Estimates, LockPlan, Shares};
-use crate::catalog::lookup::TableRef;
-use crate::env::Locking;
+use super::rel::*;
+use super::table::{ForeignKeys, TablePlan};
+use crate::catalog::relation::TableRef;
+use crate::env::{Locking, OnLocked};
 use crate::plan::expr::*;
 use crate::show::Computed;
 use crate::types::functions::{Aggregate, SetFunction};
 use crate::types::{Datum, Type};
-use meridian_base::ColumnMask;
+use meridian_base::{ColumnMask, GroupId};
 use std::sync::Arc;
 
 /// An expression over an operator's input row.
@@ -207,7 +206,7 @@ pub(crate) enum KeyPart {
     Null,
 }
 
-/// See [`access::Place`].
+/// See [`super::path::Place`].
 #[derive(Debug)]
 pub(crate) struct PlacePlan {
     pub(crate) values: Vec<Scalar>,
@@ -329,5 +328,66 @@ pub(crate) struct UpsertPlan {
 impl UpsertPlan {
     pub(crate) fn scalars(&self) -> impl Iterator<Item = &Scalar> {
         self.set.iter().chain(&self.deltas).map(|(_, e)| e).chain(&self.filter)
+    }
+}
+
+/// Appends to a table's rows what replicas in this region know of their numbers, and leaves out
+/// those that then do not match.
+#[derive(Debug)]
+pub(crate) struct Estimates {
+    pub(crate) input: Arc<Node>,
+    pub(crate) table: TableRef,
+    pub(crate) types: Vec<Type>,
+    /// The input's columns: ordinals. Those of the primary key are there.
+    pub(crate) columns: Vec<u32>,
+    /// The columns whose estimates are appended: places in [`crate::catalog::Table::escrow`].
+    pub(crate) of: Vec<usize>,
+    /// Over the rows with estimates.
+    pub(crate) filter: Vec<Scalar>,
+    /// See [`Numbers::is_dense`].
+    pub(crate) is_dense: bool,
+}
+
+/// What each site has of each escrow column of a table's rows, one row for each: the primary key,
+/// and what [`SharesOf`] says.
+#[derive(Debug)]
+pub(crate) struct Shares {
+    pub(crate) input: Arc<Node>,
+    pub(crate) table: TableRef,
+    pub(crate) types: Vec<Type>,
+    /// The input's columns: ordinals. Those of the primary key are there.
+    pub(crate) columns: Vec<u32>,
+    /// See [`Numbers::is_dense`].
+    pub(crate) is_dense: bool,
+}
+
+/// Which rows a [`Node::LockRows`] locks.
+#[derive(Clone, Debug)]
+pub(crate) struct LockPlan {
+    pub(crate) tables: Vec<LockedPlan>,
+    /// The groups of every table that is read below.
+    pub(crate) groups: Vec<GroupId>,
+    /// Whether the input may be run again: it says the same twice, and does nothing but read.
+    pub(crate) is_repeatable: bool,
+    /// Whether rows of the locked table are all that is read below, each is one row of the input,
+    /// and busy ones are skipped.
+    pub(crate) reads_only_skipped: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct LockedPlan {
+    pub(crate) plan: Arc<TablePlan>,
+    pub(crate) alias: String,
+    pub(crate) locking: Locking,
+    /// The columns that the statement reads of it.
+    pub(crate) mask: ColumnMask,
+    /// Ordinals, and where in the input's rows these columns are: all that say which row it is.
+    pub(crate) place: Vec<(u32, usize)>,
+}
+
+impl LockPlan {
+    /// Whether rows are left out that others hold.
+    pub(crate) fn skips(&self) -> bool {
+        self.tables.iter().any(|t| t.locking.if_busy() == Some(OnLocked::Skip))
     }
 }

@@ -1,0 +1,117 @@
+//! Sorting rows.
+
+use super::Runtime;
+use super::eval::{Frame, Row, eval_scalar};
+use crate::env::Transaction;
+use crate::plan::node::SortPlan;
+use crate::types::Datum;
+use meridian_base::Result;
+use std::cmp::Ordering;
+
+/// Compares two key values in one order.
+pub(crate) fn compare(a: &Datum, b: &Datum, descending: bool, nulls_first: bool) -> Ordering {
+    match (a.is_null(), b.is_null()) {
+        (true, true) => Ordering::Equal,
+        (true, false) => {
+            if nulls_first {
+                Ordering::Less
+            } else {
+                Ordering::Greater
+            }
+        }
+        (false, true) => {
+            if nulls_first {
+                Ordering::Greater
+            } else {
+                Ordering::Less
+            }
+        }
+        _ if descending => b.cmp(a),
+        _ => a.cmp(b),
+    }
+}
+
+pub(crate) fn compare_keys(a: &[Datum], b: &[Datum], keys: &[SortPlan]) -> Ordering {
+    let each = a.iter().zip(b).zip(keys).map(|((a, b), k)| compare(a, b, k.descending, k.nulls_first));
+    each.fold(Ordering::Equal, Ordering::then)
+}
+
+/// A stable sort; each key is computed once.
+pub(crate) async fn sort<T: Transaction>(
+    rows: Vec<Row>,
+    keys: &[SortPlan],
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Vec<Row>> {
+    let mut keyed = Vec::with_capacity(rows.len());
+    for row in rows {
+        keyed.push((sort_key(keys, &row, frame, rt).await?, row));
+    }
+    let sorted = sort_by(keyed, |a, b| compare_keys(&a.0, &b.0, keys), rt).await?;
+    let mut rows = Vec::with_capacity(sorted.len());
+    for (_, row) in sorted {
+        rt.step().await?;
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+pub(super) async fn sort_key<T: Transaction>(
+    keys: &[SortPlan],
+    row: &[Datum],
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Row> {
+    let mut key = Vec::with_capacity(keys.len());
+    for k in keys {
+        key.push(eval_scalar(&k.expr, row, frame, rt).await?);
+    }
+    Ok(key)
+}
+
+/// So many are sorted at once.
+const RUN: usize = 1024;
+
+/// A stable sort that gives the thread away between its slices: runs are sorted, then merged two by
+/// two.
+pub(crate) async fn sort_by<T: Transaction, I>(
+    items: Vec<I>,
+    order: impl Fn(&I, &I) -> Ordering,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Vec<I>> {
+    let mut runs: Vec<Vec<I>> = Vec::new();
+    let mut items = items.into_iter();
+    loop {
+        let mut run: Vec<I> = items.by_ref().take(RUN).collect();
+        if run.is_empty() {
+            break;
+        }
+        run.sort_by(&order);
+        runs.push(run);
+        rt.pause().await?;
+    }
+    // Neighbours, so that what was first stays first among equals.
+    while runs.len() > 1 {
+        let mut pairs = std::mem::take(&mut runs).into_iter();
+        while let Some(a) = pairs.next() {
+            let Some(b) = pairs.next() else {
+                runs.push(a);
+                break;
+            };
+            let mut merged = Vec::with_capacity(a.len() + b.len());
+            let (mut a, mut b) = (a.into_iter().peekable(), b.into_iter().peekable());
+            loop {
+                let from_a = match (a.peek(), b.peek()) {
+                    (Some(x), Some(y)) => order(x, y).is_le(),
+                    (Some(_), None) => true,
+                    (None, Some(_)) => false,
+                    (None, None) => break,
+                };
+                merged.extend(if from_a { a.next() } else { b.next() });
+                rt.step().await?;
+            }
+            runs.push(merged);
+        }
+    }
+    Ok(runs.pop().unwrap_or_default())
+}

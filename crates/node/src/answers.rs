@@ -117,7 +117,7 @@ async fn answer_known(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
         | Request::Relayed { .. }
         | Request::Knows(_)
         | Request::CreateToken { .. }
-        | Request::Certify(_)
+        | Request::IssueCertificate(_)
         | Request::Authorities
         | Request::Rotate { .. }
         | Request::Ballot { group: None, .. } => None,
@@ -301,7 +301,7 @@ async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
             rotating::keep_here(shared, *keep).await?;
             Ok(Response::Done)
         }
-        Request::Certify(certify) => Ok(Response::Certified(signing::sign(shared, from, &certify).await?)),
+        Request::IssueCertificate(certify) => Ok(Response::Issued(signing::sign(shared, from, &certify).await?)),
     }
 }
 

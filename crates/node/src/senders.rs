@@ -10,7 +10,7 @@ use crate::membership::shared::Shared;
 use crate::transport::security::Caller;
 use crate::transport::wire::{Request, RotationStep};
 use meridian_base::{BallotMessage, Error, GroupId, NodeId, Peer, Result};
-use meridian_sql::catalog::roles::{CONTROL_NODES, MONITOR};
+use meridian_sql::catalog::ids::{CONTROL_NODES, MONITOR};
 
 /// What the log calls an operator at the node's own machine.
 const LOCAL: &str = "local";
@@ -169,7 +169,42 @@ fn check_node(shared: &Shared, from: NodeId, request: &Request) -> Result<()> {
         // Who sends the others is compared with what they say where they are answered: a candidate
         // or a leader (`membership::departure`), a promise's primary (`replica::closed`), the owner
         // of an entry of a queue (`answers`).
-        _ => Ok(()),
+        Request::Stand { is_passed_on: true, .. }
+        | Request::Grant { .. }
+        | Request::Raft { .. }
+        | Request::Read { .. }
+        | Request::ReadReplica { .. }
+        | Request::ReadPast { .. }
+        | Request::ReadGlobal { .. }
+        | Request::Holds { .. }
+        | Request::Settled(_)
+        | Request::Closed(_)
+        | Request::Check { .. }
+        | Request::Release { .. }
+        | Request::Ping(_)
+        | Request::AwaitVersion { .. }
+        | Request::Status
+        | Request::Transactions
+        | Request::Groups
+        | Request::IsMember { .. }
+        | Request::AheadOf { .. }
+        | Request::WaitsOf(_)
+        | Request::Clock
+        | Request::ForgetDrawn { .. }
+        | Request::ReleaseKeys { .. }
+        | Request::Relay { .. }
+        | Request::Relayed { .. }
+        | Request::Knows(_)
+        | Request::EndInDoubt { .. }
+        | Request::Versions
+        | Request::Share { .. }
+        | Request::Lead { .. }
+        | Request::KeepToken(_)
+        | Request::FindToken(_)
+        | Request::Redeem(_)
+        | Request::IssueCertificate(_)
+        | Request::Authorities
+        | Request::KeepRotation(_) => Ok(()),
     }
 }
 

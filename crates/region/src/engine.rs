@@ -38,7 +38,7 @@ mod several;
 mod tickets;
 
 pub use rounds::{Outlook, SiteStep};
-pub use several::{Deciding, Preparation, Refused, Round, Turn};
+pub use several::{Deciding, Preparation, ReadCheck, Refused, Turn};
 
 use crate::conflict_index::{ConflictIndex, Touched};
 use crate::decided::Decided;
@@ -697,7 +697,7 @@ impl Engine {
                         self.waits.wake(WaitFor::Applied(txn.at), woken);
                     }
                 }
-                Record::Lease(lease) if self.is_host() => {
+                Record::Lease(lease) if self.is_beside_leader() => {
                     self.ceiling = lease.ceiling;
                     self.waits.wake(WaitFor::Lease, woken);
                 }
@@ -715,7 +715,7 @@ impl Engine {
                     }
                     self.waits.wake(WaitFor::Grant, woken);
                 }
-                Record::Prepared(_) if self.is_host() => {}
+                Record::Prepared(_) if self.is_beside_leader() => {}
                 Record::Prepared(prepared) => {
                     self.preparing.remove(&prepared.at);
                     assert!(self.held.contains(prepared.id), "{} was certified here, in this term", prepared.id);
@@ -777,7 +777,7 @@ impl Engine {
         for id in self.preparing.values() {
             assert!(self.held.contains(*id), "{id} is on its way into the log and holds nothing");
         }
-        let of_log = || state.prepared().filter(|_| !self.is_host());
+        let of_log = || state.prepared().filter(|_| !self.is_beside_leader());
         for prepared in of_log() {
             assert!(self.held.contains(prepared.id), "{} is prepared and holds nothing here", prepared.id);
         }

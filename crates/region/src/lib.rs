@@ -70,7 +70,7 @@ pub mod versions;
 pub mod waits;
 
 pub use engine::{
-    Certified, Deciding, Engine, NotReady, Outlook, Preparation, ReadGate, Refused, Round, SchemaCheck, ShareLook, SiteStep,
+    Certified, Deciding, Engine, NotReady, Outlook, Preparation, ReadCheck, ReadGate, Refused, SchemaCheck, ShareLook, SiteStep,
     Snapshot, Turn,
 };
 pub use moment::Moment;

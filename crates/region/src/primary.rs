@@ -33,7 +33,7 @@
 //! [`Preparation::Append`] as a late key. Tokens that are missing are a refusal with the reason
 //! [`Short`](meridian_base::ConflictReason::Short), never a wait.
 
-use crate::engine::{Certified, Deciding, Engine, Preparation, ReadGate, Round, SchemaCheck, Snapshot, Turn};
+use crate::engine::{Certified, Deciding, Engine, Preparation, ReadCheck, ReadGate, SchemaCheck, Snapshot, Turn};
 use crate::moment::Moment;
 use crate::state::GroupState;
 use crate::waits::Ticket;
@@ -78,7 +78,7 @@ pub trait Primary {
 
     /// Whether everything that was read is still the newest at a timestamp, for transactions that
     /// only read.
-    fn check(&mut self, now: &Moment<'_>, entries: &[ReadEntry], at: Timestamp) -> Round;
+    fn check(&mut self, now: &Moment<'_>, entries: &[ReadEntry], at: Timestamp) -> ReadCheck;
 
     /// The timestamp at or below which nothing follows what is certified by now.
     fn promise(&mut self, state: &GroupState, clock: &Clock, physical_micros: u64) -> Timestamp;
@@ -119,7 +119,7 @@ impl Primary for Engine {
         Engine::decide(self, now.state, id, at, now.clock, now.physical_micros)
     }
 
-    fn check(&mut self, now: &Moment<'_>, entries: &[ReadEntry], at: Timestamp) -> Round {
+    fn check(&mut self, now: &Moment<'_>, entries: &[ReadEntry], at: Timestamp) -> ReadCheck {
         self.read_round(now.state, &now.versions, entries, at, now.clock, now.physical_micros)
     }
 

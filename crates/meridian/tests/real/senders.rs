@@ -19,7 +19,7 @@ use meridian_server::node::room::Left;
 use meridian_server::node::rpc::{Place, Rpc};
 use meridian_server::node::security::{Keys, Protection};
 use meridian_server::node::wire::{
-    Ask, Certify, ClosedPromise, KeepRotation, Newcomer, Passed, Ping, Redemption, Request, Silence,
+    Ask, ClosedPromise, IssueCertificate, KeepRotation, Newcomer, Passed, Ping, Redemption, Request, Silence,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,8 +91,8 @@ fn forged(request: Request) -> Says {
             let request = Passed::new(&Request::Status).expect("it encodes");
             Name(vec![Request::Relayed { from: VICTIM, request, seal: None }])
         }
-        Request::Certify(certify) => {
-            Name(vec![Request::Certify(Certify { token: Some(TokenId([7; 8])), hosts: Vec::new(), ..certify })])
+        Request::IssueCertificate(certify) => {
+            Name(vec![Request::IssueCertificate(IssueCertificate { token: Some(TokenId([7; 8])), hosts: Vec::new(), ..certify })])
         }
         // Who may name the next authority is the present one, and nobody else.
         Request::KeepRotation(keep) => Name(vec![Request::KeepRotation(keep)]),
@@ -249,8 +249,12 @@ async fn absurd_claims_of_a_member_stop_nobody() {
         join("r9", "nowhere"),
         redeem(record("", "127.0.0.1:1")),
         redeem(record("r9", &"x".repeat(10_000))),
-        Request::Certify(Certify { key: key(), hosts: (0..many).map(|n| format!("h{n}.example")).collect(), token: None }),
-        Request::Certify(Certify { key: key(), hosts: vec!["*".into(), "a b".into()], token: None }),
+        Request::IssueCertificate(IssueCertificate {
+            key: key(),
+            hosts: (0..many).map(|n| format!("h{n}.example")).collect(),
+            token: None,
+        }),
+        Request::IssueCertificate(IssueCertificate { key: key(), hosts: vec!["*".into(), "a b".into()], token: None }),
         Request::KeepToken(meridian_pki::join::StoredToken::of(&token)),
         Request::KeepRotation(Box::new(KeepRotation { expected: None, next })),
         Request::Stand { node: NodeId(u32::MAX), standing: Default::default(), is_passed_on: true },

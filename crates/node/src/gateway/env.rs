@@ -259,7 +259,7 @@ impl Environment for Env {
     }
 
     async fn change_catalog_with(&self, txn: &mut Txn, base: &Catalog, change: CatalogChange) -> Result<Result<()>> {
-        let slices = txn.offer(base)?;
+        let slices = txn.slices_for_step(base)?;
         match self.ask_coordinator(base.version, &change, &slices).await {
             Ok(Changed::Done { version, at }) => {
                 txn.committed_with_step(&slices, at);

@@ -11,7 +11,7 @@ use crate::transport::wire::{Request, Response};
 use meridian_base::escrow::{self, Free};
 use meridian_base::{Error, GroupId, Key, Result};
 use meridian_sql::catalog::EscrowColumn;
-use meridian_sql::catalog::escrow::Protocol;
+use meridian_sql::catalog::escrow::EscrowProtocol;
 use meridian_sql::env::Brought;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -106,7 +106,7 @@ impl Shared {
 
     /// See [`Replica::lead_rounds`].
     pub(crate) async fn lead_rounds(&self, replica: &Replica, lead: &Lead, patience: Duration) -> Result<bool> {
-        let column = self.escrow_column(&lead.share).filter(|column| column.protocol() == Protocol::Majority);
+        let column = self.escrow_column(&lead.share).filter(|column| column.protocol() == EscrowProtocol::Majority);
         // A node that does not plan with the setting yet may not know the sites.
         let Some(column) = column else { return Err(Error::unavailable("the column's protocol is another one here")) };
         replica.lead_rounds(lead, &column.sites.iter().copied().collect(), patience).await

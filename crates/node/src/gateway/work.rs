@@ -40,7 +40,7 @@ pub(crate) async fn work_loop(gateway: Arc<Gateway>, mut work: mpsc::UnboundedRe
             }
             Work::Certify { group, id } => {
                 if let Some(replica) = shared.groups.replica(group) {
-                    shared.spawn(shared.clone().certify_slice(replica, id));
+                    shared.spawn(shared.clone().certify_with_global_reads(replica, id));
                 }
             }
             Work::Decide { group, id, at } => {

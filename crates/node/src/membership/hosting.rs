@@ -4,7 +4,7 @@ use crate::catalog::rows::NodeRow;
 use crate::membership::certificates::now;
 use crate::membership::shared::Shared;
 use crate::membership::{signing, tokens};
-use crate::transport::wire::{Certify, NodeRecord, Redemption, Standing};
+use crate::transport::wire::{IssueCertificate, NodeRecord, Redemption, Standing};
 use meridian_base::{Error, NodeId, Result, envelope};
 use meridian_pki::join::{Admission, Binding, Host, HostAction, Refusal, Use};
 use std::sync::Arc;
@@ -75,7 +75,8 @@ async fn let_in(
         Err(why) => return Ok(Err(why)),
     };
     let hosts = admission.hosts.texts();
-    let certified = signing::certified(shared, &Certify { key: admission.key, hosts, token: Some(admission.token) }).await?;
+    let certified =
+        signing::certified(shared, &IssueCertificate { key: admission.key, hosts, token: Some(admission.token) }).await?;
     let chain = signing::read(&certified).map_err(|e| Error::unavailable(e.to_string()))?;
     let tls = shared.certificates.as_ref().and_then(|c| c.keys.tls());
     let bundle = tls.ok_or_else(|| Error::unavailable("this node has no certificate yet"))?.current().bundle.clone();

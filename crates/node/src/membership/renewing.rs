@@ -3,7 +3,7 @@
 use crate::membership::certificates::{Certificates, hosts_of, now};
 use crate::membership::shared::Shared;
 use crate::membership::signing;
-use crate::transport::wire::{Certify, NodeRecord};
+use crate::transport::wire::{IssueCertificate, NodeRecord};
 use meridian_base::{Error, Result};
 use meridian_pki::directory::{NODE, Pair};
 use meridian_pki::renewal::{again, due, warning};
@@ -57,7 +57,7 @@ fn serial(bytes: &[u8]) -> u64 {
 pub(crate) async fn renew(shared: &Arc<Shared>, certificates: &Arc<Certificates>, tls: &Tls, record: &NodeRecord) -> Result<()> {
     let told = |e: meridian_pki::Error| Error::unavailable(e.to_string());
     let key = PrivateKey::generate();
-    let certify = Certify { key: key.public().map_err(told)?, hosts: hosts_of(record), token: None };
+    let certify = IssueCertificate { key: key.public().map_err(told)?, hosts: hosts_of(record), token: None };
     let certified = signing::certified(shared, &certify).await?;
     let pair = Pair::new(signing::read(&certified).map_err(told)?, key).map_err(told)?;
     let _changing = certificates.changing.lock().await;

@@ -4,7 +4,7 @@
 use crate::membership::certificates::{Certificates, now};
 use crate::membership::shared::Shared;
 use crate::membership::tokens;
-use crate::transport::wire::{Certified, Certify, Request, Response, Standing};
+use crate::transport::wire::{IssueCertificate, Issued, Request, Response, Standing};
 use meridian_base::{Error, NodeId, Result};
 use meridian_pki::Certificate;
 use meridian_pki::authority::Hosts;
@@ -21,7 +21,7 @@ fn certificates(shared: &Shared) -> Result<&Certificates> {
 }
 
 /// A certificate, of this node or of the first other one that signs.
-pub(crate) async fn certified(shared: &Arc<Shared>, certify: &Certify) -> Result<Certified> {
+pub(crate) async fn certified(shared: &Arc<Shared>, certify: &IssueCertificate) -> Result<Issued> {
     let mut last = Error::unavailable("no node with the authority's key is known");
     if certificates(shared)?.signs() {
         match sign(shared, shared.me(), certify).await {
@@ -31,8 +31,8 @@ pub(crate) async fn certified(shared: &Arc<Shared>, certify: &Certify) -> Result
     }
     let nodes = shared.catalog.nodes();
     for node in nodes.iter().filter(|n| n.id != shared.me() && n.standing != Standing::Decommissioned) {
-        match shared.rpc.call(node.id, Request::Certify(certify.clone()), CALL).await {
-            Ok(Response::Certified(certified)) => return Ok(certified),
+        match shared.rpc.call(node.id, Request::IssueCertificate(certify.clone()), CALL).await {
+            Ok(Response::Issued(certified)) => return Ok(certified),
             Ok(_) => {}
             Err(e) => last = e,
         }
@@ -42,7 +42,7 @@ pub(crate) async fn certified(shared: &Arc<Shared>, certify: &Certify) -> Result
 
 /// What a node with the authority's key answers a member. Whose certificate it is comes from the
 /// connection, or from the catalog, and not from what is asked.
-pub(crate) async fn sign(shared: &Arc<Shared>, from: NodeId, certify: &Certify) -> Result<Certified> {
+pub(crate) async fn sign(shared: &Arc<Shared>, from: NodeId, certify: &IssueCertificate) -> Result<Issued> {
     let certificates = certificates(shared)?;
     if !certificates.signs() {
         return Err(Error::unavailable("this node does not have the authority's key"));
@@ -59,7 +59,7 @@ pub(crate) async fn sign(shared: &Arc<Shared>, from: NodeId, certify: &Certify) 
     if nodes.iter().any(|n| n.id == node && n.standing == Standing::Decommissioned) || node == NodeId(0) {
         return Err(Error::unavailable(format!("{node} is no member")));
     }
-    let signed = || -> meridian_pki::Result<Certified> {
+    let signed = || -> meridian_pki::Result<Issued> {
         let authority = certificates.directory.authority()?;
         // Another node may have the new one's key, or this one be about to take it.
         if let Some(Phase::Signing { new, .. }) = shared.catalog.rotation().map(|r| r.phase)
@@ -73,7 +73,7 @@ pub(crate) async fn sign(shared: &Arc<Shared>, from: NodeId, certify: &Certify) 
         let cluster = cluster_of(authority.certificate()).unwrap_or(ClusterId(shared.rpc.cluster()));
         let hosts = Hosts::parse(certify.hosts.iter().map(String::as_str))?;
         let made = authority.sign_node(cluster, node, &hosts, &certify.key, now(&shared.runtime), certificates.life_secs)?;
-        Ok(Certified { chain: vec![made.der().to_vec()] })
+        Ok(Issued { chain: vec![made.der().to_vec()] })
     };
     let certified = signed().map_err(|e| Error::unavailable(e.to_string()))?;
     tracing::info!("event=certificate_signed node={} for={from}", node.0);
@@ -81,6 +81,6 @@ pub(crate) async fn sign(shared: &Arc<Shared>, from: NodeId, certify: &Certify) 
 }
 
 /// Reads what was signed. Whom this node trusts is its own matter, and not the signer's.
-pub(crate) fn read(certified: &Certified) -> meridian_pki::Result<Vec<Certificate>> {
+pub(crate) fn read(certified: &Issued) -> meridian_pki::Result<Vec<Certificate>> {
     certified.chain.iter().map(|der| Certificate::parse(der)).collect()
 }

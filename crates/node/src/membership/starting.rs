@@ -4,12 +4,7 @@
 use crate::catalog::ApplyHook;
 use crate::membership::shared::Shared;
 use crate::replica::Replica;
-use crate::transport::frames::LARGE_FRAME_MAX;
-use crate::transport::rpc::Rpc;
-use crate::transport::wire::{Request, Response};
-use bytes::Bytes;
-use futures::FutureExt;
-use futures::future::BoxFuture;
+use crate::transport::replication::Replication;
 use meridian_base::{Clock, Error, GroupId, NodeId, Result};
 use meridian_placement::Survival;
 use meridian_raft as raft;
@@ -59,7 +54,7 @@ pub(crate) async fn ensure_replica(shared: &Arc<Shared>, group: GroupId) -> Resu
     options.election_timeout_min = timing.election_min;
     options.election_timeout_max = timing.election_max;
     options.promise = shared.groups.common.timing.promise(is_across_regions);
-    let transport = Arc::new(RaftTransport(shared.rpc.clone()));
+    let transport = Arc::new(Replication(shared.rpc.clone()));
     replica.start(options, transport, shared.clocks.watch_compared()).await?;
     shared.groups.insert(replica.clone());
     Ok(replica)
@@ -169,21 +164,4 @@ pub(crate) async fn restart(shared: &Arc<Shared>, replica: &Arc<Replica>) -> Res
 /// Whether the voters of a group are in several regions.
 pub(crate) fn is_across_regions(group: &Group) -> bool {
     group.survival == Survival::Region
-}
-
-struct RaftTransport(Arc<Rpc>);
-
-impl raft::Transport for RaftTransport {
-    fn call(&self, to: NodeId, group: GroupId, message: raft::Message) -> BoxFuture<'static, Result<Bytes>> {
-        let rpc = self.0.clone();
-        let request = Request::Raft { group, message: message.bytes, is_ordered: message.is_ordered };
-        async move {
-            // The replica's own patience ends first.
-            match rpc.call(to, request, LARGE_FRAME_MAX).await? {
-                Response::Raft(answer) => Ok(answer),
-                _ => Err(Error::internal("a node gave an answer of another kind")),
-            }
-        }
-        .boxed()
-    }
 }

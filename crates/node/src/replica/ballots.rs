@@ -25,7 +25,7 @@ use meridian_base::{
     ReadEntry, Refusal, Result, SchemaUse, SchemaVersion, Standing, Target, Timestamp, TxnId, Vote, Write, limits,
 };
 use meridian_commit::Action;
-use meridian_region::{Deciding, Preparation, Primary, Round, SchemaCheck, Turn};
+use meridian_region::{Deciding, Preparation, Primary, ReadCheck, SchemaCheck, Turn};
 use meridian_store::ScanLimits;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -49,7 +49,7 @@ const LOOKED_AT_MAX: usize = 64;
 const PAGE_ROWS_MAX: usize = 1_024;
 
 /// What came of certifying a slice.
-enum Certified {
+enum SliceStep {
     Voted,
     /// It is not wanted any more.
     Over,
@@ -141,7 +141,9 @@ impl Replica {
     /// What is prepared here, and what it waits for.
     pub(crate) fn transactions(&self) -> Vec<PreparedTransaction> {
         let core = self.core.lock();
-        let Some(Term { participant, .. }) = core.term.as_ref().filter(|term| !term.is_host()) else { return Vec::new() };
+        let Some(Term { participant, .. }) = core.term.as_ref().filter(|term| !term.is_beside_leader()) else {
+            return Vec::new();
+        };
         let prepared = core.state.prepared().map(|p| PreparedTransaction {
             id: p.id,
             group: self.id,
@@ -255,7 +257,7 @@ impl Replica {
 
     /// When the protocol next has something to do.
     pub(crate) fn participant_due(&self) -> Option<Duration> {
-        let due = self.core.lock().term.as_ref().filter(|term| !term.is_host())?.participant.next_tick()?;
+        let due = self.core.lock().term.as_ref().filter(|term| !term.is_beside_leader())?.participant.next_tick()?;
         Some(due.since(self.now()))
     }
 
@@ -282,8 +284,8 @@ impl Replica {
     pub(crate) async fn certify_slice(&self, id: TxnId, hold_until: Timestamp, patience: Duration) -> bool {
         let certifying = self.until_ready(patience, |core| self.try_certify(core, id, hold_until)).await;
         match certifying {
-            Ok(Certified::Voted | Certified::Over) => {}
-            Ok(Certified::RecheckGlobal) => return false,
+            Ok(SliceStep::Voted | SliceStep::Over) => {}
+            Ok(SliceStep::RecheckGlobal) => return false,
             Err(e) => {
                 tracing::debug!("{}: {id} is refused: {e}", self.id);
                 let mut core = self.core.lock();
@@ -311,7 +313,7 @@ impl Replica {
         self.act(core, actions);
     }
 
-    fn try_certify(&self, core: &mut Core, id: TxnId, hold_until: Timestamp) -> Result<Step<Certified>> {
+    fn try_certify(&self, core: &mut Core, id: TxnId, hold_until: Timestamp) -> Result<Step<SliceStep>> {
         let (_, Term { participant, .. }) = self.leading(core)?;
         let slots = self.slots(|| participant.certifying(id).map_or(SlotSet::NONE, SlotSet::of_request));
         if let Some(slots) = self.lacking(core, slots)? {
@@ -320,13 +322,13 @@ impl Replica {
         let (_, Term { participant, queues, .. }) = self.leading(core)?;
         let has_queued = participant.has_queued(id);
         let turn = if participant.is_late(id) { Turn::Late } else { Turn::Early };
-        let Some(slice) = participant.certifying_mut(id) else { return Ok(Step::Ready(Certified::Over)) };
+        let Some(slice) = participant.certifying_mut(id) else { return Ok(Step::Ready(SliceStep::Over)) };
         slice.global.hold_until = hold_until;
         let is_taken = |w: &Mutation| queues.is_held_exclusively(&w.key);
         if let Some(write) = slice.writes.iter().find(|w| !has_queued && is_taken(w)) {
             let conflict = Conflict { key: write.key.clone(), reason: ConflictReason::Locked };
             self.certified(core, id, Err(Refusal { conflict: Some(conflict), fresh: Vec::new() }));
-            return Ok(Step::Ready(Certified::Voted));
+            return Ok(Step::Ready(SliceStep::Voted));
         }
         let preparation = self.ask_term(core, |Deciders { engine, participant, .. }, now| {
             participant.certifying(id).map(|slice| Primary::prepare(engine, now, slice, turn))
@@ -339,15 +341,15 @@ impl Replica {
                     leader.reserve(id, slots);
                 }
                 self.certified(core, id, Ok((at, writes)));
-                Ok(Step::Ready(Certified::Voted))
+                Ok(Step::Ready(SliceStep::Voted))
             }
             Preparation::Refuse(refused) => {
                 let fresh = self.fresh(&refused.stale)?;
                 self.certified(core, id, Err(Refusal { conflict: Some(refused.conflict), fresh }));
-                Ok(Step::Ready(Certified::Voted))
+                Ok(Step::Ready(SliceStep::Voted))
             }
-            Preparation::Known => Ok(Step::Ready(Certified::Over)),
-            Preparation::RecheckGlobal => Ok(Step::Ready(Certified::RecheckGlobal)),
+            Preparation::Known => Ok(Step::Ready(SliceStep::Over)),
+            Preparation::RecheckGlobal => Ok(Step::Ready(SliceStep::RecheckGlobal)),
             Preparation::Wait(ticket) => self.wait(core, ticket),
             Preparation::NotReady(why) => self.not_ready(core, why),
         }
@@ -409,10 +411,10 @@ impl Replica {
                     return Ok(Step::Slots(slots));
                 }
                 match self.ask(core, |primary, now| primary.check(now, entries, at))? {
-                    Round::Passed => {}
-                    Round::Wait(ticket) => return self.wait(core, ticket),
-                    Round::NotReady(why) => return self.not_ready(core, why),
-                    Round::Refuse(refused) => return Ok(Step::Ready(Err((refused.conflict, self.fresh(&refused.stale)?)))),
+                    ReadCheck::Passed => {}
+                    ReadCheck::Wait(ticket) => return self.wait(core, ticket),
+                    ReadCheck::NotReady(why) => return self.not_ready(core, why),
+                    ReadCheck::Refuse(refused) => return Ok(Step::Ready(Err((refused.conflict, self.fresh(&refused.stale)?)))),
                 }
                 match self.ask(core, |primary, now| primary.schema(now, schema, at))? {
                     SchemaCheck::Passed => Ok(Step::Ready(Ok(()))),

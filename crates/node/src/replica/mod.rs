@@ -329,14 +329,14 @@ impl Replica {
         self.fast.leads_behind.store(term.engine.start_wait(physical) > limits::BEHIND_MAX, Ordering::Release);
         let mut woken = Vec::new();
         term.engine.tick(&term.clock, physical, &mut woken);
-        if !term.is_host() {
+        if !term.is_beside_leader() {
             term.records.extend(term.engine.renew_lease(state, &term.clock, physical).map(Record::Lease));
         }
         let mut ended = Vec::new();
         term.queues.expire(Timestamp::from_micros(physical), &mut ended);
         term.wake(woken);
         term.end_waits(ended);
-        if !term.is_host() {
+        if !term.is_beside_leader() {
             self.fold(core);
             self.tick_participant(core);
             self.tick_rounds(core);
@@ -375,7 +375,7 @@ impl Replica {
                 return;
             }
             let Core { state, term: Some(term), .. } = &mut *core else { return };
-            if term.is_host() {
+            if term.is_beside_leader() {
                 return;
             }
             // Certified transactions go into the log before the lease ends there.
@@ -406,7 +406,7 @@ impl Replica {
     /// Ends any term but the one that the log is in.
     fn end_term_unless(&self, current: Option<raft::Role>) {
         let mut core = self.core.lock();
-        let is_of = |term: &Term, role: raft::Role| role.term == term.number && role.is_leader != term.is_host();
+        let is_of = |term: &Term, role: raft::Role| role.term == term.number && role.is_leader != term.is_beside_leader();
         if core.term.as_ref().is_some_and(|term| current.is_none_or(|role| !is_of(term, role))) {
             self.end_term(&mut core, &"leadership is lost");
         }
@@ -439,7 +439,7 @@ impl Replica {
 
     /// The term and what the log says, while this replica leads.
     pub(crate) fn leading<'a>(&self, core: &'a mut Core) -> Result<(&'a GroupState, &'a mut Term)> {
-        self.certifying(core).and_then(|(state, term)| match term.is_host() {
+        self.certifying(core).and_then(|(state, term)| match term.is_beside_leader() {
             true => Err(Error::not_primary(self.id)),
             false => Ok((state, term)),
         })
@@ -497,7 +497,7 @@ impl Replica {
                     self.store.apply(entry.position, effect.as_slice())?;
                     decided.extend(effect);
                 }
-                _ => continue,
+                Record::Lease(_) | Record::Schema(_) | Record::Prepared(_) | Record::Refused(_) | Record::Settled(_) => continue,
             }
             applied_any = true;
         }
@@ -544,7 +544,7 @@ impl Replica {
                         self.round_applied(term, txn);
                     }
                 }
-                Record::Lease(_) if term.is_host() => {}
+                Record::Lease(_) if term.is_beside_leader() => {}
                 Record::Lease(lease) => {
                     assert_eq!(lease.primary, self.node, "{}: a lease of another primary in this term", self.id);
                     term.lease_applied(state, lease.ceiling);
@@ -564,7 +564,7 @@ impl Replica {
             }
         }
         decided.iter().for_each(|txn| self.round_applied(term, txn));
-        if !term.is_host() {
+        if !term.is_beside_leader() {
             self.participant_applied(core, payload);
         }
         if let Some(term) = &mut core.term {

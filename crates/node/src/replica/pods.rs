@@ -134,7 +134,7 @@ impl Replica {
     pub(crate) async fn run_pod(self: Arc<Self>, pod: Arc<Pod>) {
         let mut outside = Outside::default();
         while !self.is_retired() {
-            let (is_leading, is_host) = {
+            let (is_leading, is_beside_leader) = {
                 let core = self.core.lock();
                 let outlet = core.term.as_ref().map(|term| &term.outlet);
                 (matches!(outlet, Some(Outlet::Led(_))), matches!(outlet, Some(Outlet::Ring(_))))
@@ -143,7 +143,7 @@ impl Replica {
                 for silent in self.tend_hosts() {
                     self.look_after(&pod, silent).await;
                 }
-            } else if is_host {
+            } else if is_beside_leader {
                 self.tick_host();
             } else if self.is_serving() {
                 outside.line = None;
@@ -418,7 +418,7 @@ impl Replica {
 
     /// Whether the fast path's bits say that this replica answers plain reads and commits.
     pub(crate) fn serves(&self) -> bool {
-        self.fast.is_serving() || self.fast.is_host()
+        self.fast.is_serving() || self.fast.is_beside_leader()
     }
 
     /// Slots that this host has of the group's pod, and how many hosts serve, if this one leads.

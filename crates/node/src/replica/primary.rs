@@ -60,7 +60,7 @@ impl Replica {
     /// Leadership is still this node's by the lease, in real time and below the ceiling: checked
     /// when an answer leaves.
     pub(crate) fn check_lease(&self) -> Result<()> {
-        if self.fast.is_host() && self.host_lease_holds() {
+        if self.fast.is_beside_leader() && self.host_lease_holds() {
             return Ok(());
         }
         let is_below_ceiling = self.clock.now(self.physical()).0 <= self.fast.ceiling.load(Ordering::Acquire);
@@ -268,13 +268,13 @@ impl Replica {
         match why {
             NotReady::NeedLease(ticket) => {
                 let (state, term) = self.certifying(core)?;
-                let is_host = term.is_host();
+                let is_beside_leader = term.is_beside_leader();
                 let Term { engine, records, clock, .. } = term;
                 let wait = engine.start_wait(self.physical());
                 if wait > limits::BEHIND_MAX {
                     return Err(behind_error(self.id, wait));
                 }
-                if !is_host && let Some(lease) = engine.renew_lease(state, clock, self.physical()) {
+                if !is_beside_leader && let Some(lease) = engine.renew_lease(state, clock, self.physical()) {
                     records.push(Record::Lease(lease));
                     self.pump(core);
                 }
@@ -728,7 +728,7 @@ impl Replica {
         let slots = self.slots(|| SlotSet::of_request(request));
         let certified = self
             .until_ready(WAIT_MAX, |core| {
-                if self.certifying(core)?.1.is_host() && !is_plain(request) {
+                if self.certifying(core)?.1.is_beside_leader() && !is_plain(request) {
                     return Err(Error::not_primary(self.id));
                 }
                 if let Some(slots) = self.lacking(core, slots)? {
@@ -757,7 +757,7 @@ impl Replica {
             .await?;
         match certified {
             InFlight::Done(outcome) => {
-                if self.fast.is_host() && request.writes.is_empty() {
+                if self.fast.is_beside_leader() && request.writes.is_empty() {
                     // What it has read was current: who says so must hold the lease.
                     self.check_lease()?;
                 }
@@ -769,7 +769,7 @@ impl Replica {
             InFlight::Applied(at, applied) => {
                 match tokio::time::timeout(WAIT_MAX + limits::arrival(request.bytes()), applied).await {
                     Ok(Ok(())) => {
-                        if self.fast.is_host() {
+                        if self.fast.is_beside_leader() {
                             self.common.metrics.add(Counter::PodCommits);
                         }
                         Ok(Some(CommitOutcome::Committed(at)))

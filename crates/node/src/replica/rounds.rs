@@ -15,7 +15,7 @@ use crate::replica::asking::Deciders;
 use crate::replica::outbox::Work;
 use crate::replica::primary::Step;
 use crate::replica::term::{Pending, Term};
-use crate::replica::term_rounds::{Asked, Certified, Then};
+use crate::replica::term_rounds::{Asked, RoundStep, Then};
 use crate::replica::{Core, Replica, StoreVersions};
 use crate::transport::rounds::{Lead, ROWS_MAX, RoundMessages};
 use meridian_base::escrow::{self, Free, Share};
@@ -181,7 +181,7 @@ impl Replica {
         match step {
             SiteStep::Append { at, writes, round, then: next } => {
                 let (_, term) = self.leading(core)?;
-                term.rounds.steps.insert(at, Certified { share: share.clone(), round, then: then(next) });
+                term.rounds.steps.insert(at, RoundStep { share: share.clone(), round, then: then(next) });
                 term.pending.push(Pending::Committed(Committed { id, at, writes }));
                 self.pump(core);
                 Ok(Step::Ready(None))
@@ -198,7 +198,7 @@ impl Replica {
     pub(crate) fn round_applied(&self, term: &mut Term, txn: &Committed) {
         let (time, round_trip) = (self.rounds_time(), self.farthest_round_trip());
         let rounds = &mut term.rounds;
-        if let Some(Certified { share, round, then }) = rounds.steps.remove(&txn.at) {
+        if let Some(RoundStep { share, round, then }) = rounds.steps.remove(&txn.at) {
             rounds.rows.stored(&share, Some(&round), round.offer.is_some(), round_trip, time);
             let sent = match then {
                 Then::Send(sent) => sent,

@@ -155,7 +155,7 @@ impl FastPath {
     }
 
     /// Whether this replica is a host of a pod that another one leads.
-    pub fn is_host(&self) -> bool {
+    pub fn is_beside_leader(&self) -> bool {
         self.host.load(Ordering::Acquire)
     }
 
@@ -217,7 +217,7 @@ impl Term {
     }
 
     /// Whether another replica leads.
-    pub fn is_host(&self) -> bool {
+    pub fn is_beside_leader(&self) -> bool {
         matches!(self.outlet, Outlet::Ring(_))
     }
 

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 pub(crate) struct TermRounds {
     pub rows: Rows,
     /// Steps on their way to the log, by their timestamps.
-    pub steps: BTreeMap<Timestamp, Certified>,
+    pub steps: BTreeMap<Timestamp, RoundStep>,
     /// What statements of the region wait for.
     pub asked: BTreeMap<Key, Asked>,
     /// Whom to tell that a round has ended here.
@@ -47,7 +47,7 @@ impl TermRounds {
 }
 
 /// A step that was certified.
-pub(crate) struct Certified {
+pub(crate) struct RoundStep {
     pub share: Key,
     pub round: Round,
     pub then: Then,

@@ -310,7 +310,7 @@ pub enum Request {
     Redeem(Box<Redemption>),
     /// For a node that has the authority's key: a certificate for the sender, or for the node that
     /// a token has made.
-    Certify(Certify),
+    IssueCertificate(IssueCertificate),
     /// Which authorities the node asked trusts, and which one has signed what it shows.
     Authorities,
     /// From an operator: the next step of a rotation of the authority.
@@ -333,9 +333,9 @@ pub struct Redemption {
     pub versions: Versions,
 }
 
-/// See [`Request::Certify`].
+/// See [`Request::IssueCertificate`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Certify {
+pub struct IssueCertificate {
     pub key: PublicKey,
     /// Names and addresses that clients call the node by.
     pub hosts: Vec<String>,
@@ -345,7 +345,7 @@ pub struct Certify {
 
 /// A certificate, and those between it and the authority; as DER.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Certified {
+pub struct Issued {
     pub chain: Vec<Vec<u8>>,
 }
 
@@ -432,7 +432,7 @@ impl Request {
             | Request::KeepToken(_)
             | Request::FindToken(_)
             | Request::Redeem(_)
-            | Request::Certify(_)
+            | Request::IssueCertificate(_)
             | Request::Authorities
             | Request::Rotate { .. }
             | Request::KeepRotation(_)
@@ -536,7 +536,7 @@ pub enum Response {
     NewToken(TokenText),
     Token(Option<StoredToken>),
     Redeemed(std::result::Result<NodeId, meridian_pki::join::Refusal>),
-    Certified(Certified),
+    Issued(Issued),
     Authorities(meridian_pki::rotation::Report),
     Rotation(RotationStatus),
 }

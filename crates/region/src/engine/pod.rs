@@ -22,7 +22,7 @@ use meridian_base::{Clock, ColumnMask, Key, Target, Timestamp};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pod {
     /// Another node leads the log.
-    is_host: bool,
+    is_beside_leader: bool,
     /// The last lowering of the schema bound that is not applied here, and its number: obeyed
     /// before it is durable (counterexample 75).
     lowered: Option<(u64, Timestamp)>,
@@ -33,7 +33,7 @@ impl Engine {
     /// into the clock.
     pub fn lead_pod(&mut self, state: &GroupState, clock: &Clock) {
         assert!(clock.is_shared(), "the hosts of a pod have one clock");
-        self.pod = Some(Pod { is_host: false, lowered: None });
+        self.pod = Some(Pod { is_beside_leader: false, lowered: None });
         self.raise_to_others(state);
         clock.advance_to(self.floor);
     }
@@ -41,7 +41,7 @@ impl Engine {
     /// This engine is a host's. The state contains the leader's first lease.
     pub fn join_pod(mut self, state: &GroupState, clock: &Clock) -> Engine {
         assert!(clock.is_shared(), "the hosts of a pod have one clock");
-        self.pod = Some(Pod { is_host: true, lowered: None });
+        self.pod = Some(Pod { is_beside_leader: true, lowered: None });
         // The clock is above all that was used before.
         (self.start_above, self.floor) = (Timestamp::MIN, state.newest().max(state.closed()));
         self.ceiling = state.ceiling();
@@ -72,8 +72,8 @@ impl Engine {
     }
 
     /// Whether another node leads.
-    pub(super) fn is_host(&self) -> bool {
-        self.pod.is_some_and(|pod| pod.is_host)
+    pub(super) fn is_beside_leader(&self) -> bool {
+        self.pod.is_some_and(|pod| pod.is_beside_leader)
     }
 
     /// Keys came from another engine, and everything that was written to them before is applied:

@@ -87,7 +87,7 @@ pub enum Deciding {
 
 /// The answer to [`Engine::read_round`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Round {
+pub enum ReadCheck {
     /// Every entry is the newest at `t`, and nothing will appear at or below it.
     Passed,
     /// A writer is in flight or prepared, or the clock must come first.
@@ -257,10 +257,10 @@ impl Engine {
         t: Timestamp,
         clock: &Clock,
         physical_micros: u64,
-    ) -> Round {
+    ) -> ReadCheck {
         let now = clock.now(physical_micros);
         if let Err(why) = self.ready(now) {
-            return Round::NotReady(why);
+            return ReadCheck::NotReady(why);
         }
         let mut wait_for = None;
         for entry in entries {
@@ -268,18 +268,20 @@ impl Engine {
                 Touch::No => {}
                 Touch::InFlight(at) => wait_for = Some(WaitFor::Applied(at)),
                 Touch::Prepared(id) => wait_for = Some(WaitFor::Outcome(id)),
-                Touch::Committed(_) | Touch::TooOld => return Round::Refuse(self.refused(state, versions, entries, now, clock)),
+                Touch::Committed(_) | Touch::TooOld => {
+                    return ReadCheck::Refuse(self.refused(state, versions, entries, now, clock));
+                }
             }
         }
         if let Some(what) = wait_for
             && self.rules.rounds_see_writers()
         {
-            return Round::Wait(self.waits.issue(what));
+            return ReadCheck::Wait(self.waits.issue(what));
         }
         match self.reach(t, clock, physical_micros) {
-            Ok(()) => Round::Passed,
-            Err(Unreached::Wait(ticket)) => Round::Wait(ticket),
-            Err(Unreached::NotReady(why)) => Round::NotReady(why),
+            Ok(()) => ReadCheck::Passed,
+            Err(Unreached::Wait(ticket)) => ReadCheck::Wait(ticket),
+            Err(Unreached::NotReady(why)) => ReadCheck::NotReady(why),
         }
     }
 

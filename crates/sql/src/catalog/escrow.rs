@@ -41,11 +41,11 @@ pub struct EscrowColumn {
     /// While its bounds change: what they were. Numbers stay within both.
     #[serde(default)]
     pub before: Option<Before>,
-    /// How tokens are moved. `None`: by [`Protocol::Any`], and it was never otherwise. A column
-    /// that has ever had [`Protocol::Majority`] keeps its sites: offers of its rows may be out, and
+    /// How tokens are moved. `None`: by [`EscrowProtocol::Any`], and it was never otherwise. A column
+    /// that has ever had [`EscrowProtocol::Majority`] keeps its sites: offers of its rows may be out, and
     /// majorities of different sites would not meet.
     #[serde(default)]
-    pub protocol: Option<Protocol>,
+    pub protocol: Option<EscrowProtocol>,
     /// Rows hold the numbers too, while a column becomes an escrow column or ceases to be one: who
     /// writes a row writes them, and no number changes without its row. Who reads a number reads
     /// shares.
@@ -64,19 +64,19 @@ pub struct Shadow {
 
 /// How tokens of a column's rows are moved between its sites (design: escrow, «Redistribution»).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Protocol {
+pub enum EscrowProtocol {
     /// A transaction over the sites concerned.
     Any,
     /// Rounds that a majority of the sites decides.
     Majority,
 }
 
-impl Protocol {
+impl EscrowProtocol {
     /// What `escrow.protocol` calls it.
     pub fn name(self) -> &'static str {
         match self {
-            Protocol::Any => "any",
-            Protocol::Majority => "majority",
+            EscrowProtocol::Any => "any",
+            EscrowProtocol::Majority => "majority",
         }
     }
 }
@@ -140,8 +140,8 @@ impl EscrowColumn {
     pub fn epoch(&self) -> Duration {
         self.epoch.unwrap_or(EPOCH)
     }
-    pub fn protocol(&self) -> Protocol {
-        self.protocol.unwrap_or(Protocol::Any)
+    pub fn protocol(&self) -> EscrowProtocol {
+        self.protocol.unwrap_or(EscrowProtocol::Any)
     }
     /// Whether its sites stay as they are.
     pub fn keeps_sites(&self) -> bool {

@@ -4,7 +4,7 @@
 use super::Deriver;
 use super::constraint::forget_reference;
 use super::refuse::{refuse_dependents, wrong_kind};
-use crate::catalog::escrow::Protocol;
+use crate::catalog::escrow::EscrowProtocol;
 use crate::catalog::names::Name;
 use crate::catalog::privileges::Privileges;
 use crate::catalog::relation::{Relation, TableRef};
@@ -274,7 +274,10 @@ impl Deriver<'_> {
             // There is no row whose bounds would have to be moved.
             (column.index, column.before) = (self.new_id(), None);
             // Nor one that has had a round.
-            column.protocol = column.protocol.filter(|protocol| *protocol == Protocol::Majority);
+            column.protocol = match column.protocol() {
+                EscrowProtocol::Any => None,
+                EscrowProtocol::Majority => Some(EscrowProtocol::Majority),
+            };
         }
         if let Some(at) = table.indexes.iter().skip(1).position(|i| i.holds_rows) {
             super::constraint::replace_primary(&mut table, at + 1);

@@ -6,7 +6,7 @@
 use super::Deriver;
 use super::columns::named_column;
 use super::refuse::refuse_in_change;
-use crate::catalog::escrow::{Before, EPOCHS, Limit, Protocol, Shadow, can_limit, closing, limits, scaled, uses_column};
+use crate::catalog::escrow::{Before, EPOCHS, EscrowProtocol, Limit, Shadow, can_limit, closing, limits, scaled, uses_column};
 use crate::catalog::expression::{Facts, parse_expression, resolve_columns};
 use crate::catalog::job::Job;
 use crate::catalog::{Catalog, Check, Column, ColumnState, Database, EscrowColumn, Homes, Table};
@@ -177,7 +177,7 @@ impl Deriver<'_> {
             };
             match setting.as_str() {
                 // Rounds that are under way go on, and it is noted that there may be some.
-                "protocol" if value == "any" => of.protocol = of.protocol.map(|_| Protocol::Any),
+                "protocol" if value == "any" => of.protocol = of.protocol.map(|_| EscrowProtocol::Any),
                 "protocol" if value == "majority" => {
                     if !of.closing.is_empty() {
                         let message = format!("a region is leaving the sites of column \"{column}\" of table \"{name}\"");
@@ -190,7 +190,7 @@ impl Deriver<'_> {
                         let message = format!("the bounds of column \"{column}\" are being changed");
                         return Err(Error::sql("55006", message).table(name).column(column));
                     }
-                    of.protocol = Some(Protocol::Majority);
+                    of.protocol = Some(EscrowProtocol::Majority);
                 }
                 "protocol" => return invalid("Available values: any, majority.".to_string()),
                 "forecaster" => match Kind::parse(value) {

@@ -188,7 +188,7 @@ impl Txn {
     /// Whether its deltas have their tokens held until it commits. They are held for
     /// its incarnation, and it commits under that id. Long after it began, that would be below the
     /// watermark ([`meridian_base::limits::WATERMARK_LAG`]).
-    pub(super) fn may_reserve(&self) -> bool {
+    pub(super) fn may_hold_tokens(&self) -> bool {
         self.options.is_block && self.age() < TOKENS_RESERVED_MAX
     }
 

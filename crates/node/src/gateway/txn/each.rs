@@ -18,7 +18,7 @@ impl Txn {
     /// Whether some of the reads would wait for each other, one message after another. What is
     /// reserved has come already.
     async fn pays(&mut self, groups: impl Iterator<Item = GroupId>) -> Result<bool> {
-        if self.may_reserve {
+        if self.reserves_reads {
             self.reserve().await?;
         }
         let far = groups.filter(|group| self.gateway.shared.groups.local_server(*group).is_none()).count();
@@ -136,7 +136,7 @@ impl Txn {
             round_trips: 0,
             past: self.past,
             global: self.global,
-            may_reserve: false,
+            reserves_reads: false,
             reserved: None,
             is_branch: true,
             pages: 0,

@@ -16,7 +16,7 @@ use meridian_base::escrow::{self, Free, Late, Offer, Share};
 use meridian_base::runtime::BoxFuture;
 use meridian_base::{Change, ColumnMask, DescriptorId, GroupId, Key, Mutation, Result, SessionId, Timestamp, TxnId};
 use meridian_escrow::{Site, allocate};
-use meridian_sql::catalog::escrow::Protocol;
+use meridian_sql::catalog::escrow::EscrowProtocol;
 use meridian_sql::env::{Brought, Transaction, TxnOptions};
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,7 +97,7 @@ impl Txn {
         }
         let own = self.parts[at].added(share);
         let all = own.plus(late);
-        let reserve = self.may_reserve().then_some(all);
+        let reserve = self.may_hold_tokens().then_some(all);
         let offer = self.enter_share(at, share, reserve).await?;
         if offer.is_some_and(|offer| reserve.is_some() && offer.free.allow(&all)) {
             let (down, up) = all.takes();
@@ -185,11 +185,10 @@ impl Txn {
     /// Asks all sites, divides what they offer, and moves it. `wanted`: by this statement, and by
     /// all that wait here. `is_waiting`: a part of what is wanted is of no use.
     async fn lead_round(&self, sites: &[GroupId], share: &Key, wanted: (Free, Free), is_waiting: bool) -> Result<Brought> {
-        let is_of_majority =
-            self.gateway.shared.escrow_column(share).is_some_and(|column| column.protocol() == Protocol::Majority);
-        let led = match is_of_majority {
-            true => self.lead_majority(sites, share, wanted.0, is_waiting).await,
-            false => self.try_round(sites, share, wanted, is_waiting).await,
+        let protocol = self.gateway.shared.escrow_column(share).map_or(EscrowProtocol::Any, |column| column.protocol());
+        let led = match protocol {
+            EscrowProtocol::Majority => self.lead_majority(sites, share, wanted.0, is_waiting).await,
+            EscrowProtocol::Any => self.try_round(sites, share, wanted, is_waiting).await,
         };
         tracing::debug!("a round for {wanted:?} of {share:?}: {led:?}");
         let counter = if matches!(led, Ok(Brought::Yes)) { Counter::EscrowRounds } else { Counter::EscrowRoundsFruitless };

@@ -83,7 +83,7 @@ pub struct Txn {
     /// Certification has failed, or a read could not go on: only a new transaction helps.
     failed: Option<Error>,
     /// Before its first read it may reserve what an earlier attempt has read.
-    may_reserve: bool,
+    reserves_reads: bool,
     /// The values it runs over, if it has.
     reserved: Option<Box<reserving::Reserved>>,
     /// Round trips to other regions so far, one after the other.
@@ -116,7 +116,7 @@ impl Txn {
         Txn {
             attempts: options.attempt.max(gateway.refusals.count(options.session)),
             protocol,
-            may_reserve: reserving::may_reserve(&options, protocol),
+            reserves_reads: reserving::may_reserve(&options, protocol),
             reserved: None,
             gateway,
             options,
@@ -351,7 +351,7 @@ impl Transaction for Txn {
             return self.get_past(group, std::slice::from_ref(key), columns).await.map(|mut found| found.pop().flatten());
         }
         let at = self.part(group)?;
-        if self.may_reserve {
+        if self.reserves_reads {
             self.reserve().await?;
         }
         if let Some(value) = self.reserved_key(group, key, columns) {
@@ -380,7 +380,7 @@ impl Transaction for Txn {
             return self.get_past(group, keys, columns).await;
         }
         let at = self.part(group)?;
-        if self.may_reserve {
+        if self.reserves_reads {
             self.reserve().await?;
         }
         if let Some(values) = self.reserved_keys(group, keys, columns) {
@@ -438,7 +438,7 @@ impl Transaction for Txn {
             return Ok(());
         }
         let at = self.part(group)?;
-        if self.may_reserve {
+        if self.reserves_reads {
             self.reserve().await?;
         }
         if self.reserved_keys(group, keys, columns).is_some() {
@@ -470,7 +470,7 @@ impl Transaction for Txn {
         if scan.range.is_empty() {
             return Ok(ScanRows::default());
         }
-        if self.may_reserve {
+        if self.reserves_reads {
             self.reserve().await?;
         }
         if let Some(page) = self.reserved_page(group, &scan) {

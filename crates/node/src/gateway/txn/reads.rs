@@ -213,7 +213,7 @@ impl Txn {
         scan: &Scan,
         visitor: &mut dyn RowVisitor,
     ) -> Result<Option<Option<KeyRange>>> {
-        if self.may_reserve || self.reserved.is_some() {
+        if self.reserves_reads || self.reserved.is_some() {
             return Ok(None);
         }
         let at = self.part(group)?;

@@ -178,7 +178,7 @@ impl Txn {
     /// Before the first read: reads and reserves what the attempt before has read, if one has noted
     /// that.
     pub(super) async fn reserve(&mut self) -> Result<()> {
-        self.may_reserve = false;
+        self.reserves_reads = false;
         let Some(script) = self.gateway.scripts.0.take(self.options.session) else { return Ok(()) };
         let targets: usize = script.values().map(Footprint::len).sum();
         if targets > limits::RESERVED_TARGETS_MAX {

@@ -15,7 +15,7 @@ use meridian_sql::catalog::Catalog;
 impl Txn {
     /// What it did, group by group, under a step that is derived from `base`. GLOBAL groups that
     /// were only read take part like any others.
-    pub(crate) fn offer(&mut self, base: &Catalog) -> Result<Vec<Slice>> {
+    pub(crate) fn slices_for_step(&mut self, base: &Catalog) -> Result<Vec<Slice>> {
         if let Some(e) = &self.failed {
             return Err(e.clone());
         }

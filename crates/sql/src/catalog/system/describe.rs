@@ -2,7 +2,7 @@
 //! `pg_get_viewdef` and `SHOW CREATE TABLE` print.
 
 use super::quote;
-use crate::catalog::escrow::Protocol;
+use crate::catalog::escrow::EscrowProtocol;
 use crate::catalog::expression::{constraint_text, parse_expression};
 use crate::catalog::names::{Name, Names};
 use crate::catalog::relation::Relation;
@@ -272,7 +272,7 @@ pub fn create_table(catalog: &Catalog, names: &Names, table: &Table) -> String {
     for of in &table.escrow {
         let forecaster = of.forecaster.as_ref().map(|kind| format!("escrow.forecaster = '{kind}'"));
         let epoch = of.epoch.map(|epoch| format!("escrow.epoch = '{} seconds'", epoch.as_secs_f64()));
-        let protocol = (of.protocol() != Protocol::Any).then(|| format!("escrow.protocol = '{}'", of.protocol().name()));
+        let protocol = (of.protocol() != EscrowProtocol::Any).then(|| format!("escrow.protocol = '{}'", of.protocol().name()));
         let settings: Vec<String> = protocol.into_iter().chain(forecaster).chain(epoch).collect();
         if !settings.is_empty() {
             let column = quote(&table.columns[of.ordinal as usize].name);

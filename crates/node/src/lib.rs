@@ -9,8 +9,9 @@
 //!                               schema (its steps)  membership (pings, placement)
 //! ```
 //!
-//! Each directory is a room with one subject, and a room knows only those above it here. A test
-//! compares the imports with the table in `ARCHITECTURE.md` (`crates/base/tests/all/rooms.rs`).
+//! Each directory is a room with one subject, and a room knows only those that come earlier here. A
+//! test compares the imports with the table in `ARCHITECTURE.md`
+//! (`crates/base/tests/all/rooms.rs`).
 //!
 //! * `local`: what a node has by itself: its lifecycle, tasks, counters, the room on its disk.
 //! * `transport`: what nodes say to each other ([`rpc`], [`wire`]).
@@ -18,7 +19,7 @@
 //! * [`replica`]: the log applied to state and store; the life of a term; what a group's primary
 //!   does for gateways ([`primary`]); where the groups' primaries are.
 //! * `membership`: who this node is, who else is there, and which groups have replicas here. Its
-//!   `shared` joins what all rooms below have to offer.
+//!   `shared` joins what the rooms before it have to offer.
 //! * `gateway`: a transaction at its gateway ([`txn`]), and the node as SQL sees it ([`env`]).
 //! * `schema`: schema steps, on the primary of the catalog's group.
 //! * `upkeep`: flushing and garbage collection.

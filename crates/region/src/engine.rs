@@ -568,7 +568,7 @@ impl Engine {
         }
         assert!(at > self.floor, "{at} is drawn, and {} was issued, read or promised", self.floor);
         assert!(at > state.newest() || !self.rules.releases_by_clock(), "{at} is drawn below a version");
-        // Item 3.
+        // What was read of GLOBAL rows has to hold up to the timestamp.
         let ahead = if self.rules.global_reads_cover_offset() { clock.max_offset() } else { Duration::ZERO };
         if !request.global.allow(at, ahead) {
             return Err(Undrawn::RecheckGlobal);
@@ -600,8 +600,8 @@ impl Engine {
         (id.hlc <= state.watermark()).then_some(Certified::Done(CommitOutcome::Forgotten))
     }
 
-    /// Item 1: nothing above an entry's `until` changed what it read, and nothing in flight is
-    /// about to.
+    /// Certifies the reads: nothing above an entry's `until` changed what it read, and nothing in
+    /// flight is about to.
     fn certify_reads<V: Versions>(&mut self, versions: &V, reads: &[ReadEntry]) -> Result<(), Certified> {
         let mut wait_for = None;
         for entry in reads {
@@ -622,9 +622,9 @@ impl Engine {
         }
     }
 
-    /// Item 2: a write that a prepared transaction's reads or writes are in the way of.
-    /// Of those who have claimed what they are about to read, the first has its turn: it is not in
-    /// its own way.
+    /// The first write that conflicts with a prepared transaction's reads or writes, or with
+    /// another transaction's claim to read, and that transaction. A transaction's own claim does
+    /// not block it.
     fn disturbed(&self, by: TxnId, writes: &[Mutation]) -> Option<(Key, TxnId)> {
         if self.held.is_empty() && self.claims.is_empty() {
             return None;

@@ -660,8 +660,8 @@ mod tests {
         }
     }
 
-    /// Item 4 of certification: a version is good for its own changes, for every descriptor that
-    /// has not changed since, and for nothing that the grant does not tell of.
+    /// Certification of the schema: a version is good for its own changes, for every descriptor
+    /// that has not changed since, and for nothing that the grant does not tell of.
     #[test]
     fn a_transaction_of_an_older_version_counts_if_none_of_its_descriptors_has_changed_since() {
         let mut state = GroupState::default();

@@ -1,7 +1,7 @@
 //! Certification at this node's primary, of what may have read GLOBAL rows.
 //!
-//! The engine knows nothing of GLOBAL rows: it compares the time up to which they were found to hold
-//! with the timestamp that it draws. So what was read of them is looked at before each try
+//! The engine knows nothing of GLOBAL rows: it compares the time up to which they were found to
+//! hold with the timestamp that it draws. So what was read of them is looked at before each try
 //! ([`crate::gateway::global`], «Certification»). All commits at a primary of this node come by
 //! here: those of its own gateway, and those that other nodes ask for.
 

@@ -21,7 +21,8 @@
 //! What a replica says of versions at or below its closed timestamp is so for ever. So nobody has
 //! to ask at the moment of certification: a participant's node asks before that up to when the
 //! entries hold ([`Shared::global_holds`]), the engine compares (`GlobalReads::allow`), and if too
-//! much time has passed it is done again ([`crate::gateway::certify`]). Nothing waits while it holds a place in the group.
+//! much time has passed it is done again ([`crate::gateway::certify`]). Nothing waits while it
+//! holds a place in the group.
 
 use crate::local::metrics::Counter;
 use crate::membership::ask::Tries;

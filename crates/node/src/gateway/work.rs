@@ -1,4 +1,5 @@
-//! Does what replicas want done ([`crate::replica::outbox`]).
+//! Runs the replicas' outbox ([`crate::replica::outbox`]): sends messages of ballots, has slices
+//! certified, and logs outcomes.
 
 use crate::gateway::Gateway;
 use crate::gateway::delivery::{CALL_TIMEOUT, deliver};

@@ -1,4 +1,4 @@
-//! What all replicas of a node have in common.
+//! Log, store, clock, metrics and configuration that the replicas of a node share.
 
 use crate::local::lifecycle::Lifecycle;
 use crate::local::metrics::Metrics;

@@ -1,18 +1,19 @@
 //! A group's replica on this node: the log is applied to the store and to the group's state; while
 //! this replica leads, a transaction engine certifies on top of them.
 //!
-//! Everything that changes is behind one short lock, [`Core`], which is never held across an await.
-//! Reads of a settled snapshot do not take it (see `FastPath`).
+//! The group's state and the term are behind one short lock, [`Core`], which is never held across
+//! an await. Reads of a settled snapshot do not take it (see `FastPath`). A second lock,
+//! `applying`, makes applying and cutting take turns; it is taken first.
 //!
 //! A term of leadership goes like this:
 //!
-//! 1. The consensus protocol makes this replica leader. It proposes an empty payload; when that is
-//!    applied, every entry of earlier terms is, so the state is complete.
-//! 2. [`Engine::start`] from the state. The physical clock must pass the last ceiling first; then a
-//!    lease is logged.
-//! 3. Certified transactions collect in `pending` while a batch is on its way to the log. When that
-//!    is applied, the next batch takes all of them: under load batches grow by themselves, without
-//!    load nobody waits for a timer.
+//! 1. The consensus protocol makes this replica leader. It proposes a payload without records;
+//!    when that is applied, every entry of earlier terms is, so the state is complete.
+//! 2. [`Engine::start`] from the state. A lease is logged at once. Requests wait until it is
+//!    applied and the clock has passed the last ceiling.
+//! 3. Certified transactions go to the log in batches, of which up to 16 are on their way. While
+//!    16 are, transactions collect in `pending` for the next one: under load batches grow by
+//!    themselves, without load nobody waits for a timer.
 //! 4. An append that fails, or the loss of leadership, ends the term: it is dropped with its engine
 //!    and all else that is in it ([`Term`]). Whoever waits is told so, and asks the new primary
 //!    with the same transaction id.

@@ -1,4 +1,5 @@
-//! What a term has of rounds of `majority`.
+//! Rounds of `majority` in one term: leaders, steps on their way through the log, and statements
+//! that wait.
 
 use meridian_base::escrow::Free;
 use meridian_base::{GroupId, Key, Timestamp};

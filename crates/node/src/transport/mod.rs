@@ -1,6 +1,6 @@
 //! What nodes say to each other: connections ([`rpc`]), who is at their other end ([`security`],
-//! `admission`, [`strangers`], [`refusals`]), messages ([`wire`], `replication`), their bytes (`frames`) and the
-//! memory that these take (`backlog`).
+//! `admission`, [`strangers`], [`refusals`]), messages ([`wire`], `replication`), their bytes
+//! (`frames`) and the memory that these take (`backlog`).
 
 pub(crate) mod admission;
 mod backlog;

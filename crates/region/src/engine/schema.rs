@@ -14,8 +14,8 @@ impl Engine {
         self.group != GroupId::CATALOG
     }
 
-    /// Item 4, the version: the same one, or an older one none of whose used descriptors has
-    /// changed.
+    /// Certification of the schema's version: the same one, or an older one none of whose used
+    /// descriptors has changed.
     pub(super) fn planned_with(&self, state: &GroupState, schema: &SchemaUse) -> Planned {
         match !self.leased() || schema.is_certified_by_catalog || !self.rules.certifies_schema_version() {
             true => Planned::Current,
@@ -23,7 +23,8 @@ impl Engine {
         }
     }
 
-    /// Item 4, the bound. A lowered one is obeyed before it is durable: it must not be overtaken.
+    /// The latest timestamp for which the schema's version is granted. A lowered one is obeyed
+    /// before it is durable: it must not be overtaken.
     pub(super) fn schema_bound(&self, state: &GroupState) -> Timestamp {
         // The catalog's own group has no lease on itself.
         match &self.grant_asked {

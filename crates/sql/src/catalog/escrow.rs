@@ -41,9 +41,9 @@ pub struct EscrowColumn {
     /// While its bounds change: what they were. Numbers stay within both.
     #[serde(default)]
     pub before: Option<Before>,
-    /// How tokens are moved. `None`: by [`EscrowProtocol::Any`], and it was never otherwise. A column
-    /// that has ever had [`EscrowProtocol::Majority`] keeps its sites: offers of its rows may be out, and
-    /// majorities of different sites would not meet.
+    /// How tokens are moved. `None`: by [`EscrowProtocol::Any`], and it was never otherwise. A
+    /// column that has ever had [`EscrowProtocol::Majority`] keeps its sites: offers of its rows
+    /// may be out, and majorities of different sites would not meet.
     #[serde(default)]
     pub protocol: Option<EscrowProtocol>,
     /// Rows hold the numbers too, while a column becomes an escrow column or ceases to be one: who

@@ -15,7 +15,7 @@ use meridian_base::{DescriptorId, Error, Result};
 use meridian_pki::scram::Verifier;
 use meridian_pki::secret::Secret;
 use meridian_sql::catalog::hba::{Maps, Method, Rule, Rules};
-use meridian_sql::catalog::{Catalog, Role, roles};
+use meridian_sql::catalog::{Catalog, Role, ids};
 use meridian_sql::session::SessionFactory;
 use pgwire::messages::startup::Authentication;
 use std::sync::Arc;
@@ -107,7 +107,7 @@ async fn prove<S: AsyncRead + AsyncWrite + Unpin + Send>(
     user: &str,
     database: &str,
 ) -> Result<&'static str> {
-    if is_operator(client) && catalog.role_by_id(roles::ROOT_ID).is_some_and(|r| r.name == user) {
+    if is_operator(client) && catalog.role_by_id(ids::ROOT_ID).is_some_and(|r| r.name == user) {
         return Ok("operator");
     }
     let (rules, maps) = rules_of(catalog);

@@ -5,7 +5,7 @@ use super::{Affected, ExecContext, Execution, Fetched, Nowhere, Stat};
 use crate::catalog::{Descriptor, GroupKind};
 use crate::env::{Locking, Transaction};
 use crate::plan::expr::{Expr, SubqueryBody};
-use crate::plan::node::{DmlPlanKind, KeyPart, KeyRangeParts, Node, PlacePlan, Scalar, Scan};
+use crate::plan::node::{DmlPlan, DmlPlanKind, KeyPart, KeyRangeParts, Node, PlacePlan, Scalar, Scan};
 use crate::plan::rel::{JoinKind, SetOp};
 use crate::plan::{Plan, Prepared};
 use crate::show::Computed;
@@ -171,6 +171,7 @@ impl Tree<'_> {
             None => "  (never executed)".to_string(),
         });
         let measured = measured.unwrap_or_default();
+        let measured = measured.as_str();
         let head = |name: &str| format!("{name}{measured}");
         match &**node {
             // A projection shows nothing that the statement does not say.
@@ -180,14 +181,7 @@ impl Tree<'_> {
             }
             Node::Values(rows) if rows.len() == 1 => self.line(depth, head("Result")),
             Node::Values(_) => self.line(depth, head("Values Scan")),
-            Node::Scan(s) => {
-                self.scan(s, depth, &measured);
-                let is_limited = self.limited == Some(Arc::as_ptr(node) as usize);
-                match self.places.of_scan(s, is_limited) {
-                    Some(note) => self.place(depth, note),
-                    None => self.touched.extend(s.table.groups()),
-                }
-            }
+            Node::Scan(s) => self.table(node, s, depth, measured),
             Node::Computed { of: Computed::System(table), .. } => self.line(depth, head(&format!("System Table {}", table.name))),
             Node::Computed { of: Computed::Show(_), .. } => self.line(depth, head("Show")),
             Node::Computed { of: Computed::Sequence(s), .. } => self.line(depth, head(&format!("Sequence {}", s.name))),
@@ -195,12 +189,67 @@ impl Tree<'_> {
                 let names: Vec<&str> = calls.iter().map(|c| c.0.name).collect();
                 self.line(depth, head(&format!("Function Scan on {}", names.join(", "))));
             }
-            Node::Filter { input, conds } => {
-                self.line(depth, head("Filter"));
-                let text = conds.iter().map(|c| self.named(&c.expr, &names(input))).collect::<Vec<_>>().join(" AND ");
-                self.note(depth, format!("Filter: {text}"));
+            Node::Numbers(_) | Node::Estimates(_) | Node::Shares(_) => self.escrow(node, depth, measured),
+            Node::HashJoin { .. } | Node::LoopJoin { .. } => self.join(node, depth, measured),
+            Node::Filter { input, .. }
+            | Node::Aggregate { input, .. }
+            | Node::Distinct { input, .. }
+            | Node::Sort { input, .. }
+            | Node::LockRows { input, .. }
+            | Node::Limit { input, .. }
+            | Node::Window { input, .. }
+            | Node::ProjectSet { input, .. } => {
+                self.above_input(node, depth, measured);
                 self.node(input, depth + 1);
             }
+            Node::SetOp { op, all, left, right } => {
+                self.line(depth, head(&format!("{}{}", set_name(*op), if *all { " All" } else { "" })));
+                self.node(left, depth + 1);
+                self.node(right, depth + 1);
+            }
+            Node::Cte { name, body, step, .. } => {
+                self.line(depth, head(&format!("CTE {name}")));
+                // What it is made of is shown where it is named first.
+                if !self.shown.insert(Arc::as_ptr(body) as usize) {
+                    return;
+                }
+                self.node(body, depth + 1);
+                if let Some((s, _)) = step {
+                    self.node(s, depth + 1);
+                }
+            }
+            Node::First { before, input } => {
+                for b in before {
+                    self.node(b, depth);
+                }
+                return self.node(input, depth);
+            }
+            Node::WorkTable { .. } => self.line(depth, head("WorkTable Scan")),
+            Node::Dml(d) => {
+                self.change(d, depth, measured);
+                if is_blind(d) {
+                    return;
+                }
+                self.node(&d.input, depth + 1);
+            }
+        }
+        self.subplans(node, depth);
+    }
+
+    /// A scan and its regions.
+    fn table(&mut self, node: &Arc<Node>, s: &Scan, depth: usize, measured: &str) {
+        self.scan(s, depth, measured);
+        let is_limited = self.limited == Some(Arc::as_ptr(node) as usize);
+        match self.places.of_scan(s, is_limited) {
+            Some(note) => self.place(depth, note),
+            None => self.touched.extend(s.table.groups()),
+        }
+    }
+
+    /// What reads escrow columns.
+    fn escrow(&mut self, node: &Node, depth: usize, measured: &str) {
+        let head = |name: &str| format!("{name}{measured}");
+        match node {
             Node::Numbers(numbers) => {
                 let columns = numbers.ordinals.iter().map(|o| numbers.table.columns[*o as usize].name.as_str());
                 self.line(depth, head(&format!("Escrow Numbers ({})", columns.collect::<Vec<_>>().join(", "))));
@@ -230,6 +279,13 @@ impl Tree<'_> {
                 self.place(depth, note);
                 self.node(&shares.input, depth + 1);
             }
+            _ => {}
+        }
+    }
+
+    fn join(&mut self, node: &Node, depth: usize, measured: &str) {
+        let head = |name: &str| format!("{name}{measured}");
+        match node {
             Node::HashJoin { kind, left, right, left_keys, right_keys, estimate, .. } => {
                 self.line(depth, head(&format!("Hash {}{}", join_name(*kind), expected(*estimate))));
                 let (ln, rn) = (names(left), names(right));
@@ -248,18 +304,27 @@ impl Tree<'_> {
                 self.node(left, depth + 1);
                 self.node(right, depth + 1);
             }
+            _ => {}
+        }
+    }
+
+    /// The lines of an operator over one input, without those of the input.
+    fn above_input(&mut self, node: &Node, depth: usize, measured: &str) {
+        let head = |name: &str| format!("{name}{measured}");
+        match node {
+            Node::Filter { input, conds } => {
+                self.line(depth, head("Filter"));
+                let text = conds.iter().map(|c| self.named(&c.expr, &names(input))).collect::<Vec<_>>().join(" AND ");
+                self.note(depth, format!("Filter: {text}"));
+            }
             Node::Aggregate { input, keys, aggs } => {
                 let how = if super::batch::scan_below(input, keys, aggs).is_some() { " in batches" } else { "" };
                 self.line(depth, head(&format!("{}{how}", if keys.is_empty() { "Aggregate" } else { "Group" })));
                 if !keys.is_empty() {
                     self.note(depth, format!("Group Key: {}", self.exprs(keys, &names(input))));
                 }
-                self.node(input, depth + 1);
             }
-            Node::Distinct { input, .. } => {
-                self.line(depth, head("Unique"));
-                self.node(input, depth + 1);
-            }
+            Node::Distinct { .. } => self.line(depth, head("Unique")),
             Node::Sort { input, keys, .. } => {
                 self.line(depth, head("Sort"));
                 let below = names(input);
@@ -268,82 +333,46 @@ impl Tree<'_> {
                     .map(|k| format!("{}{}", self.named(&k.expr.expr, &below), if k.descending { " DESC" } else { "" }));
                 let text = keys.collect::<Vec<_>>().join(", ");
                 self.note(depth, format!("Sort Key: {text}"));
-                self.node(input, depth + 1);
             }
-            Node::LockRows { input, plan } => {
+            Node::LockRows { plan, .. } => {
                 self.line(depth, head("LockRows"));
                 let tables = plan.tables.iter().map(|t| t.alias.as_str()).collect::<Vec<_>>().join(", ");
                 self.note(depth, format!("Locks rows of: {tables}"));
-                self.node(input, depth + 1);
             }
             Node::Limit { input, .. } => {
                 self.limited = Some(Arc::as_ptr(below_projections(input)) as usize);
                 self.line(depth, head("Limit"));
-                self.node(input, depth + 1);
             }
-            Node::SetOp { op, all, left, right } => {
-                let name = match op {
-                    SetOp::Union => "Union",
-                    SetOp::Intersect => "Intersect",
-                    SetOp::Except => "Except",
-                };
-                self.line(depth, head(&format!("{name}{}", if *all { " All" } else { "" })));
-                self.node(left, depth + 1);
-                self.node(right, depth + 1);
-            }
-            Node::Cte { name, body, step, .. } => {
-                self.line(depth, head(&format!("CTE {name}")));
-                // What it is made of is shown where it is named first.
-                if !self.shown.insert(Arc::as_ptr(body) as usize) {
-                    return;
-                }
-                self.node(body, depth + 1);
-                if let Some((s, _)) = step {
-                    self.node(s, depth + 1);
-                }
-            }
-            Node::First { before, input } => {
-                for b in before {
-                    self.node(b, depth);
-                }
-                return self.node(input, depth);
-            }
-            Node::WorkTable { .. } => self.line(depth, head("WorkTable Scan")),
-            Node::Window { input, .. } => {
-                self.line(depth, head("WindowAgg"));
-                self.node(input, depth + 1);
-            }
-            Node::ProjectSet { input, .. } => {
-                self.line(depth, head("ProjectSet"));
-                self.node(input, depth + 1);
-            }
-            Node::Dml(d) => {
-                let name = match &d.kind {
-                    DmlPlanKind::Insert { .. } => "Insert",
-                    DmlPlanKind::Update { .. } => "Update",
-                    DmlPlanKind::Delete => "Delete",
-                };
-                let how = match &d.kind {
-                    DmlPlanKind::Update { is_blind: true, .. } => " (escrow delta, local)",
-                    DmlPlanKind::Update { deltas, .. } if !deltas.is_empty() => " (escrow delta, of rows that are read)",
-                    _ => "",
-                };
-                self.line(depth, head(&format!("{name} on {}{how}", d.table.table.name)));
-                if let (DmlPlanKind::Update { is_blind: true, .. }, Node::Scan(s)) = (&d.kind, &*d.input) {
-                    self.conditions(s, depth);
-                    return;
-                }
-                self.written.extend(d.table.table.groups());
-                let notes = self.places.of_change(d);
-                // What is updated or deleted was read, below.
-                if notes.is_empty() && matches!(d.kind, DmlPlanKind::Insert { .. }) {
-                    self.touched.extend(d.table.table.groups());
-                }
-                notes.into_iter().for_each(|note| self.place(depth, note));
-                self.node(&d.input, depth + 1);
-            }
+            Node::Window { .. } => self.line(depth, head("WindowAgg")),
+            Node::ProjectSet { .. } => self.line(depth, head("ProjectSet")),
+            _ => {}
         }
-        self.subplans(node, depth);
+    }
+
+    /// The lines of a change, without those of its input.
+    fn change(&mut self, d: &DmlPlan, depth: usize, measured: &str) {
+        let name = match &d.kind {
+            DmlPlanKind::Insert { .. } => "Insert",
+            DmlPlanKind::Update { .. } => "Update",
+            DmlPlanKind::Delete => "Delete",
+        };
+        let how = match &d.kind {
+            DmlPlanKind::Update { is_blind: true, .. } => " (escrow delta, local)",
+            DmlPlanKind::Update { deltas, .. } if !deltas.is_empty() => " (escrow delta, of rows that are read)",
+            _ => "",
+        };
+        self.line(depth, format!("{name} on {}{how}{measured}", d.table.table.name));
+        if let (DmlPlanKind::Update { is_blind: true, .. }, Node::Scan(s)) = (&d.kind, &*d.input) {
+            self.conditions(s, depth);
+            return;
+        }
+        self.written.extend(d.table.table.groups());
+        let notes = self.places.of_change(d);
+        // What is updated or deleted was read, below.
+        if notes.is_empty() && matches!(d.kind, DmlPlanKind::Insert { .. }) {
+            self.touched.extend(d.table.table.groups());
+        }
+        notes.into_iter().for_each(|note| self.place(depth, note));
     }
 
     /// Plans inside the node's expressions.
@@ -562,6 +591,19 @@ fn constant(d: &Datum, ctx: &EvalContext) -> String {
     };
     let text = d.to_text(&ty, ctx);
     if matches!(ty, Type::Bool | Type::Int8 | Type::Float8 | Type::Numeric(_)) { text } else { format!("'{text}'") }
+}
+
+/// Whether deltas are added to a row that is not read.
+fn is_blind(d: &DmlPlan) -> bool {
+    matches!((&d.kind, &*d.input), (DmlPlanKind::Update { is_blind: true, .. }, Node::Scan(_)))
+}
+
+fn set_name(op: SetOp) -> &'static str {
+    match op {
+        SetOp::Union => "Union",
+        SetOp::Intersect => "Intersect",
+        SetOp::Except => "Except",
+    }
 }
 
 fn join_name(kind: JoinKind) -> &'static str {

@@ -26,6 +26,28 @@ pub(super) struct Cut {
 }
 
 impl Cut {
+    /// Takes what an `INSERT` overrides and which locks are weaker ones. `has_stronger`: which of
+    /// them are named in full.
+    fn take(&mut self, tokens: &mut Vec<TokenWithSpan>, i: usize, has_stronger: &mut RowLocks) {
+        if sees(tokens, i, &["overriding", "system", "value"]) {
+            self.overriding = Some(Overriding::SystemValue);
+            tokens.drain(i..i + 3);
+        } else if sees(tokens, i, &["overriding", "user", "value"]) {
+            self.overriding = Some(Overriding::UserValue);
+            tokens.drain(i..i + 3);
+        } else if sees(tokens, i, &["for", "no", "key", "update"]) {
+            tokens.drain(i + 1..i + 3);
+            self.row_locks.keep_keys = true;
+        } else if sees(tokens, i, &["for", "key", "share"]) {
+            tokens.remove(i + 1);
+            self.row_locks.share_keys = true;
+        } else if sees(tokens, i, &["for", "update"]) {
+            has_stronger.keep_keys = true;
+        } else if sees(tokens, i, &["for", "share"]) {
+            has_stronger.share_keys = true;
+        }
+    }
+
     /// Puts back into the tree what the tree has a place for and its parser does not know.
     pub(super) fn restore(&mut self, statement: &mut ast::Statement) {
         if self.said.is_upsert {
@@ -120,55 +142,8 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(
             let end = after_operand(&tokens, i + 1);
             sort_options(&mut tokens[i + 3..end.max(i + 4) - 1]);
         }
-        if sees(&tokens, i, &["insert", "into", "local"]) {
-            // A name; sqlparser takes it for Hive's LOCAL DIRECTORY.
-            tokens[i + 2].token = Token::make_word("local", Some('"'));
-        }
-        if i > 0 && ends_operand(&tokens[i - 1]) && (is(&tokens[i], "isnull") || is(&tokens[i], "notnull")) {
-            // Operators, though sqlparser takes them for names.
-            let (span, not) = (tokens[i].span, is(&tokens[i], "notnull"));
-            let words = [("IS", Keyword::IS), ("NOT", Keyword::NOT), ("NULL", Keyword::NULL)];
-            let words = words.into_iter().filter(|(w, _)| not || *w != "NOT");
-            tokens.splice(i..=i, words.map(|(w, keyword)| TokenWithSpan { token: word(w, keyword), span }));
-        }
-        if is(&tokens[i], "in") && is_open(&tokens, i + 1) && is_open(&tokens, i + 2) {
-            let is_subquery = ["select", "with"].iter().any(|w| sees(&tokens, i + 3, &[w]));
-            let end = after_operand(&tokens, i + 1);
-            if is_subquery && tokens.get(end).is_some_and(|t| t.token == Token::Comma) {
-                // A list, though sqlparser takes what begins like this for a subquery.
-                let span = tokens[end].span;
-                tokens.insert(end, TokenWithSpan { token: word("END", Keyword::END), span });
-                let words = [("CASE", Keyword::CASE), ("WHEN", Keyword::WHEN), ("TRUE", Keyword::TRUE), ("THEN", Keyword::THEN)];
-                let span = tokens[i + 2].span;
-                tokens.splice(i + 2..i + 2, words.map(|(w, keyword)| TokenWithSpan { token: word(w, keyword), span }));
-            }
-        }
-        if is(&tokens[i], "trim") && tokens.get(i + 1).is_some_and(|t| t.token == Token::LParen) {
-            // Of blanks, where nothing else is said.
-            let side = ["both", "leading", "trailing"].iter().any(|side| sees(&tokens, i + 2, &[side]));
-            let from = i + 2 + usize::from(side);
-            if sees(&tokens, from, &["from"]) {
-                let span = tokens[from].span;
-                tokens.insert(from, TokenWithSpan { token: Token::SingleQuotedString(" ".into()), span });
-            }
-        }
-        if sees(&tokens, i, &["overriding", "system", "value"]) {
-            cut.overriding = Some(Overriding::SystemValue);
-            tokens.drain(i..i + 3);
-        } else if sees(&tokens, i, &["overriding", "user", "value"]) {
-            cut.overriding = Some(Overriding::UserValue);
-            tokens.drain(i..i + 3);
-        } else if sees(&tokens, i, &["for", "no", "key", "update"]) {
-            tokens.drain(i + 1..i + 3);
-            cut.row_locks.keep_keys = true;
-        } else if sees(&tokens, i, &["for", "key", "share"]) {
-            tokens.remove(i + 1);
-            cut.row_locks.share_keys = true;
-        } else if sees(&tokens, i, &["for", "update"]) {
-            has_stronger.keep_keys = true;
-        } else if sees(&tokens, i, &["for", "share"]) {
-            has_stronger.share_keys = true;
-        }
+        plain_words(&mut tokens, i);
+        cut.take(&mut tokens, i, &mut has_stronger);
         if i > 0 && sees(&tokens, i, &["exclude"]) && ends_frame(&tokens[i - 1]) {
             if sees(&tokens, i + 1, &["no", "others"]) {
                 tokens.drain(i..i + 3);
@@ -210,6 +185,42 @@ pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(
     cut.row_locks.keep_keys &= !has_stronger.keep_keys;
     cut.row_locks.share_keys &= !has_stronger.share_keys;
     Ok((tokens, cut))
+}
+
+/// Words that sqlparser would take for others.
+fn plain_words(tokens: &mut Vec<TokenWithSpan>, i: usize) {
+    if sees(tokens, i, &["insert", "into", "local"]) {
+        // A name; sqlparser takes it for Hive's LOCAL DIRECTORY.
+        tokens[i + 2].token = Token::make_word("local", Some('"'));
+    }
+    if i > 0 && ends_operand(&tokens[i - 1]) && (is(&tokens[i], "isnull") || is(&tokens[i], "notnull")) {
+        // Operators, though sqlparser takes them for names.
+        let (span, not) = (tokens[i].span, is(&tokens[i], "notnull"));
+        let words = [("IS", Keyword::IS), ("NOT", Keyword::NOT), ("NULL", Keyword::NULL)];
+        let words = words.into_iter().filter(|(w, _)| not || *w != "NOT");
+        tokens.splice(i..=i, words.map(|(w, keyword)| TokenWithSpan { token: word(w, keyword), span }));
+    }
+    if is(&tokens[i], "in") && is_open(tokens, i + 1) && is_open(tokens, i + 2) {
+        let is_subquery = ["select", "with"].iter().any(|w| sees(tokens, i + 3, &[w]));
+        let end = after_operand(tokens, i + 1);
+        if is_subquery && tokens.get(end).is_some_and(|t| t.token == Token::Comma) {
+            // A list, though sqlparser takes what begins like this for a subquery.
+            let span = tokens[end].span;
+            tokens.insert(end, TokenWithSpan { token: word("END", Keyword::END), span });
+            let words = [("CASE", Keyword::CASE), ("WHEN", Keyword::WHEN), ("TRUE", Keyword::TRUE), ("THEN", Keyword::THEN)];
+            let span = tokens[i + 2].span;
+            tokens.splice(i + 2..i + 2, words.map(|(w, keyword)| TokenWithSpan { token: word(w, keyword), span }));
+        }
+    }
+    if is(&tokens[i], "trim") && tokens.get(i + 1).is_some_and(|t| t.token == Token::LParen) {
+        // Of blanks, where nothing else is said.
+        let side = ["both", "leading", "trailing"].iter().any(|side| sees(tokens, i + 2, &[side]));
+        let from = i + 2 + usize::from(side);
+        if sees(tokens, from, &["from"]) {
+            let span = tokens[from].span;
+            tokens.insert(from, TokenWithSpan { token: Token::SingleQuotedString(" ".into()), span });
+        }
+    }
 }
 
 /// `AS OF SYSTEM TIME time`, wherever it stands: there is one for a whole statement.

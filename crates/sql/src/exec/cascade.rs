@@ -44,12 +44,12 @@ fn check_level<'a, 'r: 'a, T: Transaction + 'a>(
         let id = table.table.id;
         for (child, fk) in keys.children.get(&id).into_iter().flatten() {
             for old in &changes.deleted {
-                parent_gone(table, child, fk, old, None, keys, rt, depth).await?;
+                Reference { parent: table, child, fk, keys }.parent_gone(old, None, rt, depth).await?;
             }
             for (old, new) in &changes.updated {
                 // Children follow a key that is only written in another way, too.
                 if fk.parent_columns.iter().any(|o| !old[*o as usize].is_identical(&new[*o as usize])) {
-                    parent_gone(table, child, fk, old, Some(new), keys, rt, depth).await?;
+                    Reference { parent: table, child, fk, keys }.parent_gone(old, Some(new), rt, depth).await?;
                 }
             }
         }
@@ -112,105 +112,105 @@ async fn has_parent<T: Transaction>(
     Err(violated().detail(format!("{shown} is not present in table \"{}\".", parent.table.name)))
 }
 
-/// A parent's values are gone (deleted, or updated to `new`): its children have to follow, or
-/// forbid it.
-async fn parent_gone<T: Transaction>(
-    parent: &Arc<TablePlan>,
-    child: &Arc<TablePlan>,
-    fk: &ForeignKey,
-    old: &[Datum],
-    new: Option<&[Datum]>,
-    keys: &ForeignKeys,
-    rt: &mut Runtime<'_, T>,
-    depth: usize,
-) -> Result<()> {
-    let values: Row = fk.parent_columns.iter().map(|o| old[*o as usize].clone()).collect();
-    if values.iter().any(Datum::is_null) {
-        return Ok(());
-    }
-    let action = if new.is_some() { fk.on_update } else { fk.on_delete };
-    let forbids = matches!(action, FkAction::NoAction | FkAction::Restrict);
-    let children = children(child, fk, &values, forbids, rt).await?;
-    if children.is_empty() {
-        return Ok(());
-    }
-    let mut changes = Changes::default();
-    for row in children {
-        rt.pause().await?;
-        let mut changed = row.clone();
-        match action {
-            FkAction::NoAction | FkAction::Restrict => {
-                // The statement itself may have put another parent in the place of the old one.
-                if action == FkAction::NoAction && replaced(parent, fk, &row, keys, child, rt).await? {
-                    return Ok(());
+/// A foreign key of a child to a parent that has changed.
+struct Reference<'a> {
+    parent: &'a Arc<TablePlan>,
+    child: &'a Arc<TablePlan>,
+    fk: &'a ForeignKey,
+    /// Those around the tables that the statement changes.
+    keys: &'a ForeignKeys,
+}
+
+impl Reference<'_> {
+    /// A parent's values are gone (deleted, or updated to `new`): its children have to follow, or
+    /// forbid it.
+    async fn parent_gone<T: Transaction>(
+        &self,
+        old: &[Datum],
+        new: Option<&[Datum]>,
+        rt: &mut Runtime<'_, T>,
+        depth: usize,
+    ) -> Result<()> {
+        let Reference { child, fk, keys, .. } = *self;
+        let values: Row = fk.parent_columns.iter().map(|o| old[*o as usize].clone()).collect();
+        if values.iter().any(Datum::is_null) {
+            return Ok(());
+        }
+        let action = if new.is_some() { fk.on_update } else { fk.on_delete };
+        let forbids = matches!(action, FkAction::NoAction | FkAction::Restrict);
+        let children = children(child, fk, &values, forbids, rt).await?;
+        if children.is_empty() {
+            return Ok(());
+        }
+        let mut changes = Changes::default();
+        for row in children {
+            rt.pause().await?;
+            let mut changed = row.clone();
+            match action {
+                FkAction::NoAction | FkAction::Restrict => {
+                    // The statement itself may have put another parent in the place of the old one.
+                    if action == FkAction::NoAction && self.replaced(&row, rt).await? {
+                        return Ok(());
+                    }
+                    return Err(self.still_referenced(&values, rt));
                 }
-                return Err(still_referenced(parent, child, fk, &values, rt));
-            }
-            FkAction::Cascade => match new {
-                None => {
-                    delete(child, &row, rt)?;
-                    changes.deleted.push(row);
-                    continue;
-                }
-                Some(new) => {
-                    fk.columns.iter().zip(&fk.parent_columns).for_each(|(c, p)| changed[*c as usize] = new[*p as usize].clone())
-                }
-            },
-            FkAction::SetNull => fk.columns.iter().for_each(|c| changed[*c as usize] = Datum::Null),
-            FkAction::SetDefault => {
-                for c in &fk.columns {
-                    changed[*c as usize] = match &child.defaults[*c as usize] {
-                        Some(e) => crate::plan::eval::eval_constant(e, rt.ctx.eval)?,
-                        None => Datum::Null,
-                    };
-                }
-                // The default is the parent that goes.
-                if fk.columns.iter().zip(&values).all(|(c, v)| changed[*c as usize] == *v) {
-                    if replaced(parent, fk, &row, keys, child, rt).await? {
+                FkAction::Cascade => match new {
+                    None => {
+                        delete(child, &row, rt)?;
+                        changes.deleted.push(row);
                         continue;
                     }
-                    return Err(still_referenced(parent, child, fk, &values, rt));
+                    Some(new) => fk
+                        .columns
+                        .iter()
+                        .zip(&fk.parent_columns)
+                        .for_each(|(c, p)| changed[*c as usize] = new[*p as usize].clone()),
+                },
+                FkAction::SetNull => fk.columns.iter().for_each(|c| changed[*c as usize] = Datum::Null),
+                FkAction::SetDefault => {
+                    for c in &fk.columns {
+                        changed[*c as usize] = match &child.defaults[*c as usize] {
+                            Some(e) => crate::plan::eval::eval_constant(e, rt.ctx.eval)?,
+                            None => Datum::Null,
+                        };
+                    }
+                    // The default is the parent that goes.
+                    if fk.columns.iter().zip(&values).all(|(c, v)| changed[*c as usize] == *v) {
+                        if self.replaced(&row, rt).await? {
+                            continue;
+                        }
+                        return Err(self.still_referenced(&values, rt));
+                    }
                 }
             }
+            update(child, &row, &mut changed, rt).await?;
+            changes.updated.push((row, changed));
         }
-        update(child, &row, &mut changed, rt).await?;
-        changes.updated.push((row, changed));
+        check_level(child, keys, changes, rt, depth + 1).await
     }
-    check_level(child, keys, changes, rt, depth + 1).await
-}
 
-/// 23503: a row has lost its parent.
-fn still_referenced<T: Transaction>(
-    parent: &TablePlan,
-    child: &TablePlan,
-    fk: &ForeignKey,
-    values: &[Datum],
-    rt: &Runtime<'_, T>,
-) -> Error {
-    let message = format!(
-        "update or delete on table \"{}\" violates foreign key constraint \"{}\" on table \"{}\"",
-        parent.table.name, fk.name, child.table.name
-    );
-    let shown = parent.shown_key(&fk.parent_columns, values, rt.ctx.eval);
-    Error::sql("23503", message)
-        .detail(format!("{shown} is still referenced from table \"{}\".", child.table.name))
-        .table(&child.table.name)
-        .constraint(&fk.name)
-}
+    /// 23503: a row has lost its parent.
+    fn still_referenced<T: Transaction>(&self, values: &[Datum], rt: &Runtime<'_, T>) -> Error {
+        let Reference { parent, child, fk, .. } = self;
+        let message = format!(
+            "update or delete on table \"{}\" violates foreign key constraint \"{}\" on table \"{}\"",
+            parent.table.name, fk.name, child.table.name
+        );
+        let shown = parent.shown_key(&fk.parent_columns, values, rt.ctx.eval);
+        Error::sql("23503", message)
+            .detail(format!("{shown} is still referenced from table \"{}\".", child.table.name))
+            .table(&child.table.name)
+            .constraint(&fk.name)
+    }
 
-/// Whether a child's parent is there (again).
-async fn replaced<T: Transaction>(
-    parent: &TablePlan,
-    fk: &ForeignKey,
-    row: &[Datum],
-    keys: &ForeignKeys,
-    child: &TablePlan,
-    rt: &mut Runtime<'_, T>,
-) -> Result<bool> {
-    let index = keys.parents.get(&child.table.id).into_iter().flatten().find(|(f, _, _)| f.id == fk.id).map(|(_, _, i)| *i);
-    let is_key = |i: &crate::catalog::Index| i.is_key(&fk.parent_columns);
-    let Some(index) = index.or_else(|| parent.table.indexes.iter().position(is_key)) else { return Ok(false) };
-    is_there(parent, index, fk, row, rt).await
+    /// Whether a child's parent is there (again).
+    async fn replaced<T: Transaction>(&self, row: &[Datum], rt: &mut Runtime<'_, T>) -> Result<bool> {
+        let Reference { parent, child, fk, keys } = *self;
+        let index = keys.parents.get(&child.table.id).into_iter().flatten().find(|(f, _, _)| f.id == fk.id).map(|(_, _, i)| *i);
+        let is_key = |i: &crate::catalog::Index| i.is_key(&fk.parent_columns);
+        let Some(index) = index.or_else(|| parent.table.indexes.iter().position(is_key)) else { return Ok(false) };
+        is_there(parent, index, fk, row, rt).await
+    }
 }
 
 /// Rows that refer to these values. For a mere check, one is enough.

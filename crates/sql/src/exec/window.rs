@@ -2,7 +2,7 @@
 //! at a frame of rows around each.
 
 use super::Runtime;
-use super::eval::{Frame, Row, eval_all, eval_scalar};
+use super::eval::{Frame, Row, all_true, eval_all, eval_scalar};
 use super::op::collect;
 use super::sort::{compare_keys, sort_by};
 use crate::env::Transaction;
@@ -13,6 +13,7 @@ use crate::types::Datum;
 use crate::types::functions::Accumulator;
 use meridian_base::{Error, Result};
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The input's rows, each with the results of the calls behind it; in the order of the last call.
@@ -72,6 +73,21 @@ async fn one_call<T: Transaction>(rows: Vec<Row>, call: &WindowPlan, frame: &Fra
     Ok(rows)
 }
 
+/// One partition of a call.
+struct Partition<'p> {
+    call: &'p WindowPlan,
+    /// In their order.
+    rows: &'p [Keyed],
+    /// The call's arguments, by row.
+    args: Bulk<Vec<Row>>,
+    /// The first peer of each row.
+    first: Vec<usize>,
+    /// One past the last peer of each row.
+    last: Vec<usize>,
+    /// The values of correlated columns.
+    outer: &'p Frame,
+}
+
 async fn partition<T: Transaction>(
     rows: &[Keyed],
     call: &WindowPlan,
@@ -95,6 +111,8 @@ async fn partition<T: Transaction>(
         rt.step().await?;
         args.push(eval_all(&call.args, &r.row, frame, rt).await?);
     }
+    let partition = Partition { call, rows, args, first, last, outer: frame };
+    let Partition { args, first, last, .. } = &partition;
     let arg = |i: usize, a: usize| args[i].get(a).cloned().unwrap_or(Datum::Null);
     let count = |i: usize| Datum::Int(i as i64);
     let mut out = Vec::with_capacity(n);
@@ -130,8 +148,8 @@ async fn partition<T: Transaction>(
                 }
             }
             _ => {
-                let (from, to) = bounds(call, i, n, &first, &last, rows, frame, rt).await?;
-                framed(call, from, to, i, &args, rows, &mut running, frame, rt).await?
+                let frame = partition.frame(i, rt).await?;
+                partition.framed(frame, i, &mut running, rt).await?
             }
         });
     }
@@ -146,55 +164,93 @@ fn bucket(i: i64, n: i64, k: i64) -> i64 {
     if i < border { i / (size + 1) + 1 } else { larger + (i - border) / size.max(1) + 1 }
 }
 
-async fn bounds<T: Transaction>(
-    call: &WindowPlan,
-    i: usize,
-    n: usize,
-    first: &[usize],
-    last: &[usize],
-    rows: &[Keyed],
-    frame: &Frame,
-    rt: &mut Runtime<'_, T>,
-) -> Result<(usize, usize)> {
-    let mut offsets = [0i64; 2];
-    for (o, b) in offsets.iter_mut().zip([&call.start, &call.end]) {
-        if let BoundPlan::Preceding(e) | BoundPlan::Following(e) = b {
-            match eval_scalar(e, &rows[i].row, frame, rt).await? {
-                Datum::Int(v) if v >= 0 => *o = v,
-                Datum::Null => return Err(Error::sql("22004", "frame offset must not be null")),
-                _ => return Err(Error::sql("22013", "frame offset must not be negative")),
+impl Partition<'_> {
+    /// The frame of a row: its first row, and one past its last one.
+    async fn frame<T: Transaction>(&self, i: usize, rt: &mut Runtime<'_, T>) -> Result<Range<usize>> {
+        let Partition { call, rows, first, last, outer, .. } = self;
+        let n = rows.len();
+        let mut offsets = [0i64; 2];
+        for (o, b) in offsets.iter_mut().zip([&call.start, &call.end]) {
+            if let BoundPlan::Preceding(e) | BoundPlan::Following(e) = b {
+                match eval_scalar(e, &rows[i].row, outer, rt).await? {
+                    Datum::Int(v) if v >= 0 => *o = v,
+                    Datum::Null => return Err(Error::sql("22004", "frame offset must not be null")),
+                    _ => return Err(Error::sql("22013", "frame offset must not be negative")),
+                }
             }
+        }
+        let clamp = |v: i64| v.clamp(0, n as i64) as usize;
+        let at = i as i64;
+        let from = match &call.start {
+            BoundPlan::UnboundedPreceding => 0,
+            BoundPlan::CurrentRow => {
+                if call.rows {
+                    i
+                } else {
+                    first[i]
+                }
+            }
+            BoundPlan::Preceding(_) => clamp(at.saturating_sub(offsets[0])),
+            BoundPlan::Following(_) => clamp(at.saturating_add(offsets[0])),
+            BoundPlan::UnboundedFollowing => n,
+        };
+        let to = match &call.end {
+            BoundPlan::UnboundedFollowing => n,
+            BoundPlan::CurrentRow => {
+                if call.rows {
+                    i + 1
+                } else {
+                    last[i]
+                }
+            }
+            BoundPlan::Preceding(_) => clamp(at.saturating_sub(offsets[1]).saturating_add(1)),
+            BoundPlan::Following(_) => clamp(at.saturating_add(offsets[1]).saturating_add(1)),
+            BoundPlan::UnboundedPreceding => 0,
+        };
+        Ok(from..to.max(from))
+    }
+
+    /// What the call says of a row with this frame.
+    async fn framed<T: Transaction>(
+        &self,
+        Range { start: from, end: to }: Range<usize>,
+        i: usize,
+        running: &mut Option<Running>,
+        rt: &mut Runtime<'_, T>,
+    ) -> Result<Datum> {
+        let Partition { call, rows, args, outer, .. } = self;
+        let value = |at: usize| if from <= at && at < to { args[at][0].clone() } else { Datum::Null };
+        match &call.function {
+            WindowFunction::FirstValue => Ok(value(from)),
+            WindowFunction::LastValue => Ok(if to > from { value(to - 1) } else { Datum::Null }),
+            WindowFunction::NthValue => match &args[i][1] {
+                Datum::Int(k) if *k > 0 => Ok(value(from.saturating_add(*k as usize - 1))),
+                Datum::Null => Ok(Datum::Null),
+                _ => Err(Error::sql("22016", "argument of nth_value must be greater than zero")),
+            },
+            WindowFunction::Aggregate(a) => {
+                let mut last = match running.take() {
+                    Some(last) if last.from == from && last.to <= to => last,
+                    _ => Running { from, to: from, state: a.start(), result: Datum::Null },
+                };
+                if last.to < to || from == to {
+                    for at in last.to..to {
+                        rt.step().await?;
+                        if all_true(call.filter.as_slice(), &rows[at].row, outer, rt).await? {
+                            last.state.add(rt.ctx.eval, &args[at])?;
+                        }
+                    }
+                    last.to = to;
+                    last.result = last.state.finish(rt.ctx.eval)?;
+                    rt.keep_value(&last.result)?;
+                }
+                let result = last.result.clone();
+                *running = Some(last);
+                Ok(result)
+            }
+            _ => Err(Error::internal("this window function has no frame")),
         }
     }
-    let clamp = |v: i64| v.clamp(0, n as i64) as usize;
-    let at = i as i64;
-    let from = match &call.start {
-        BoundPlan::UnboundedPreceding => 0,
-        BoundPlan::CurrentRow => {
-            if call.rows {
-                i
-            } else {
-                first[i]
-            }
-        }
-        BoundPlan::Preceding(_) => clamp(at.saturating_sub(offsets[0])),
-        BoundPlan::Following(_) => clamp(at.saturating_add(offsets[0])),
-        BoundPlan::UnboundedFollowing => n,
-    };
-    let to = match &call.end {
-        BoundPlan::UnboundedFollowing => n,
-        BoundPlan::CurrentRow => {
-            if call.rows {
-                i + 1
-            } else {
-                last[i]
-            }
-        }
-        BoundPlan::Preceding(_) => clamp(at.saturating_sub(offsets[1]).saturating_add(1)),
-        BoundPlan::Following(_) => clamp(at.saturating_add(offsets[1]).saturating_add(1)),
-        BoundPlan::UnboundedPreceding => 0,
-    };
-    Ok((from, to.max(from)))
 }
 
 /// An aggregate over a frame: one that begins where the last one did, and ends no earlier, goes on
@@ -204,48 +260,4 @@ struct Running {
     to: usize,
     state: Box<dyn Accumulator>,
     result: Datum,
-}
-
-async fn framed<T: Transaction>(
-    call: &WindowPlan,
-    from: usize,
-    to: usize,
-    i: usize,
-    args: &[Row],
-    rows: &[Keyed],
-    running: &mut Option<Running>,
-    frame: &Frame,
-    rt: &mut Runtime<'_, T>,
-) -> Result<Datum> {
-    let value = |at: usize| if from <= at && at < to { args[at][0].clone() } else { Datum::Null };
-    match &call.function {
-        WindowFunction::FirstValue => Ok(value(from)),
-        WindowFunction::LastValue => Ok(if to > from { value(to - 1) } else { Datum::Null }),
-        WindowFunction::NthValue => match &args[i][1] {
-            Datum::Int(k) if *k > 0 => Ok(value(from.saturating_add(*k as usize - 1))),
-            Datum::Null => Ok(Datum::Null),
-            _ => Err(Error::sql("22016", "argument of nth_value must be greater than zero")),
-        },
-        WindowFunction::Aggregate(a) => {
-            let mut last = match running.take() {
-                Some(last) if last.from == from && last.to <= to => last,
-                _ => Running { from, to: from, state: a.start(), result: Datum::Null },
-            };
-            if last.to < to || from == to {
-                for at in last.to..to {
-                    rt.step().await?;
-                    if super::eval::all_true(call.filter.as_slice(), &rows[at].row, frame, rt).await? {
-                        last.state.add(rt.ctx.eval, &args[at])?;
-                    }
-                }
-                last.to = to;
-                last.result = last.state.finish(rt.ctx.eval)?;
-                rt.keep_value(&last.result)?;
-            }
-            let result = last.result.clone();
-            *running = Some(last);
-            Ok(result)
-        }
-        _ => Err(Error::internal("this window function has no frame")),
-    }
 }

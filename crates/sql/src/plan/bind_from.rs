@@ -21,60 +21,65 @@ use meridian_base::{DescriptorId, Error, GroupId, Result};
 use sqlparser::ast::{self, Expr as Ast, Spanned};
 use std::sync::Arc;
 
+/// What an item of a `FROM` list, or several of them, are.
+pub(crate) struct FromItem {
+    pub(crate) rel: Rel,
+    /// The columns in sight.
+    pub(crate) cols: Vec<ScopeCol>,
+    /// The names of the relations.
+    pub(crate) tables: Vec<String>,
+}
+
+impl FromItem {
+    /// 42712 if one of its names is among these.
+    fn refuse_second_names(&self, tables: &[String]) -> Result<()> {
+        match self.tables.iter().find(|name| tables.contains(name)) {
+            Some(name) => Err(Error::sql("42712", format!("table name \"{name}\" specified more than once"))),
+            None => Ok(()),
+        }
+    }
+}
+
 impl Binder<'_> {
-    /// The `FROM` list: everything joined, what is in sight, and the names of the relations.
-    pub(crate) fn from(&mut self, from: &[ast::TableWithJoins], locks: &Locks) -> Result<(Rel, Vec<ScopeCol>, Vec<String>)> {
+    /// The `FROM` list: everything joined.
+    pub(crate) fn from(&mut self, from: &[ast::TableWithJoins], locks: &Locks) -> Result<FromItem> {
         let (mut rel, mut cols, mut tables) = (None, Vec::new(), Vec::new());
         for item in from {
             // Items to the left are in sight of LATERAL ones.
             let sight = Scope { cols: cols.clone(), tables: tables.clone(), no_aggregates: Some("FROM"), ..Scope::default() };
-            let ((r, c, t), _) = self.in_scope(sight, |b| b.joined(item, locks))?;
-            for name in &t {
-                if tables.contains(name) {
-                    return Err(Error::sql("42712", format!("table name \"{name}\" specified more than once")));
-                }
-            }
-            cols.extend(c);
-            tables.extend(t);
+            let (item, _) = self.in_scope(sight, |b| b.joined(item, locks))?;
+            item.refuse_second_names(&tables)?;
+            cols.extend(item.cols);
+            tables.extend(item.tables);
+            let right = item.rel;
             rel = Some(match rel {
-                None => r,
-                Some(left) => Rel::Join { kind: JoinKind::Inner, left: Box::new(left), right: Box::new(r), on: Vec::new() },
+                None => right,
+                Some(left) => Rel::Join { kind: JoinKind::Inner, left: Box::new(left), right: Box::new(right), on: Vec::new() },
             });
         }
-        Ok((rel.unwrap_or_else(Rel::one_row), cols, tables))
+        Ok(FromItem { rel: rel.unwrap_or_else(Rel::one_row), cols, tables })
     }
 
-    pub(crate) fn joined(&mut self, item: &ast::TableWithJoins, locks: &Locks) -> Result<(Rel, Vec<ScopeCol>, Vec<String>)> {
-        let (mut rel, mut cols, mut tables) = self.table_factor(&item.relation, locks)?;
+    pub(crate) fn joined(&mut self, item: &ast::TableWithJoins, locks: &Locks) -> Result<FromItem> {
+        let mut left = self.table_factor(&item.relation, locks)?;
         for j in &item.joins {
             use ast::JoinOperator as J;
             // Rows of the right side that have no partner are there too, and depend on none.
             let sight = match &j.join_operator {
                 J::Right(_) | J::RightOuter(_) | J::FullOuter(_) => Scope { no_aggregates: Some("FROM"), ..Scope::default() },
-                _ => Scope { cols: cols.clone(), tables: tables.clone(), no_aggregates: Some("FROM"), ..Scope::default() },
-            };
-            let ((r, c, t), _) = self.in_scope(sight, |b| b.table_factor(&j.relation, locks))?;
-            for name in &t {
-                if tables.contains(name) {
-                    return Err(Error::sql("42712", format!("table name \"{name}\" specified more than once")));
+                _ => {
+                    let (cols, tables) = (left.cols.clone(), left.tables.clone());
+                    Scope { cols, tables, no_aggregates: Some("FROM"), ..Scope::default() }
                 }
-            }
-            (rel, cols) = self.join(rel, cols, r, c, &tables, &t, &j.join_operator)?;
-            tables.extend(t);
+            };
+            let (right, _) = self.in_scope(sight, |b| b.table_factor(&j.relation, locks))?;
+            right.refuse_second_names(&left.tables)?;
+            left = self.join(left, right, &j.join_operator)?;
         }
-        Ok((rel, cols, tables))
+        Ok(left)
     }
 
-    fn join(
-        &mut self,
-        left: Rel,
-        lcols: Vec<ScopeCol>,
-        right: Rel,
-        rcols: Vec<ScopeCol>,
-        ltables: &[String],
-        rtables: &[String],
-        op: &ast::JoinOperator,
-    ) -> Result<(Rel, Vec<ScopeCol>)> {
+    fn join(&mut self, left: FromItem, right: FromItem, op: &ast::JoinOperator) -> Result<FromItem> {
         use ast::JoinOperator as J;
         #[derive(PartialEq)]
         enum Side {
@@ -97,8 +102,8 @@ impl Binder<'_> {
             ast::JoinConstraint::Using(names) => Some(names.iter().map(|n| Ok(Name::from_ast(n)?.name)).collect::<Result<_>>()?),
             ast::JoinConstraint::Natural => {
                 let mut common: Vec<String> = Vec::new();
-                for c in lcols.iter().filter(|c| !c.qualified_only && !c.hidden) {
-                    if rcols.iter().any(|r| r.name == c.name && !r.qualified_only && !r.hidden) {
+                for c in left.cols.iter().filter(|c| !c.qualified_only && !c.hidden) {
+                    if right.cols.iter().any(|r| r.name == c.name && !r.qualified_only && !r.hidden) {
                         common.push(c.name.clone());
                     }
                 }
@@ -107,7 +112,8 @@ impl Binder<'_> {
             _ => None,
         };
         let (mut on, mut merged, mut computed) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut lcols, mut rcols) = (lcols, rcols);
+        let (mut lcols, mut rcols) = (left.cols, right.cols);
+        let tables: Vec<String> = left.tables.into_iter().chain(right.tables).collect();
         for name in using.iter().flatten() {
             let l = pick(&lcols, name, "left")?.clone();
             let r = pick(&rcols, name, "right")?.clone();
@@ -138,12 +144,12 @@ impl Binder<'_> {
         cols.extend(lcols);
         cols.extend(rcols);
         if let ast::JoinConstraint::On(e) = constraint {
-            let tables = ltables.iter().chain(rtables).cloned().collect();
-            let scope = Scope { cols: cols.clone(), tables, no_aggregates: Some("JOIN conditions"), ..Scope::default() };
+            let no_aggregates = Some("JOIN conditions");
+            let scope = Scope { cols: cols.clone(), tables: tables.clone(), no_aggregates, ..Scope::default() };
             let (cond, _) = self.in_scope(scope, |b| b.condition(e, "JOIN/ON"))?;
             cond.conjuncts(&mut on);
         }
-        let (left, right) = (Box::new(left), Box::new(right));
+        let (left, right) = (Box::new(left.rel), Box::new(right.rel));
         let rel = match side {
             Side::Inner => Rel::Join { kind: JoinKind::Inner, left, right, on },
             Side::Left => Rel::Join { kind: JoinKind::Left, left, right, on },
@@ -151,14 +157,14 @@ impl Binder<'_> {
             Side::Full => Rel::Join { kind: JoinKind::Full, left, right, on },
         };
         if computed.is_empty() {
-            return Ok((rel, cols));
+            return Ok(FromItem { rel, cols, tables });
         }
         let mut exprs: Vec<(ColId, Expr)> = rel.cols().into_iter().map(|c| (c, Expr::Column(c))).collect();
         exprs.extend(computed);
-        Ok((Rel::Project { input: Box::new(rel), exprs }, cols))
+        Ok(FromItem { rel: Rel::Project { input: Box::new(rel), exprs }, cols, tables })
     }
 
-    fn table_factor(&mut self, f: &ast::TableFactor, locks: &Locks) -> Result<(Rel, Vec<ScopeCol>, Vec<String>)> {
+    fn table_factor(&mut self, f: &ast::TableFactor, locks: &Locks) -> Result<FromItem> {
         match f {
             ast::TableFactor::Table { with_hints, .. } if !with_hints.is_empty() => {
                 Err(Error::sql("42601", format!("table hints are not supported: WITH ({})", with_hints[0])))
@@ -173,7 +179,7 @@ impl Binder<'_> {
                 let alias_name = alias.as_ref().map(|a| fold(&a.name));
                 let (rel, mut cols) = self.relation(&name_, alias_name.as_deref(), locks, name.span())?;
                 rename_columns(&mut cols, alias.as_ref())?;
-                Ok((rel, cols, vec![alias_name.unwrap_or(name_.name)]))
+                Ok(FromItem { rel, cols, tables: vec![alias_name.unwrap_or(name_.name)] })
             }
             ast::TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } => {
                 let args = args.args.iter().map(argument).collect::<Result<Vec<_>>>()?;
@@ -200,16 +206,16 @@ impl Binder<'_> {
                 let mut cols = scope_cols(&table, out);
                 rename_columns(&mut cols, alias.as_ref())?;
                 let tables = if table.is_empty() { Vec::new() } else { vec![table] };
-                Ok((rel, cols, tables))
+                Ok(FromItem { rel, cols, tables })
             }
             ast::TableFactor::NestedJoin { table_with_joins, alias } => {
-                let (rel, mut cols, tables) = self.joined(table_with_joins, locks)?;
-                let Some(a) = alias else { return Ok((rel, cols, tables)) };
+                let FromItem { rel, mut cols, tables } = self.joined(table_with_joins, locks)?;
+                let Some(a) = alias else { return Ok(FromItem { rel, cols, tables }) };
                 let name = fold(&a.name);
                 cols.retain(|c| !c.qualified_only);
                 cols.iter_mut().for_each(|c| c.table = name.clone());
                 rename_columns(&mut cols, alias.as_ref())?;
-                Ok((rel, cols, vec![name]))
+                Ok(FromItem { rel, cols, tables: vec![name] })
             }
             ast::TableFactor::Table { .. } => Err(Error::unsupported("TABLESAMPLE is not supported")),
             other => Err(Error::unsupported(format!("this FROM item is not supported: {other}"))),
@@ -298,19 +304,19 @@ impl Binder<'_> {
     }
 
     /// `[SHOW …]`, which the parser makes a name in brackets.
-    fn shown(&mut self, shown: &ast::Ident, alias: Option<&ast::TableAlias>) -> Result<(Rel, Vec<ScopeCol>, Vec<String>)> {
+    fn shown(&mut self, shown: &ast::Ident, alias: Option<&ast::TableAlias>) -> Result<FromItem> {
         let table = alias.map_or_else(|| shown.value.clone(), |a| fold(&a.name));
         if let Some(of) = crate::parse::show_escrow(&shown.value).map_err(|e| self.at(e, shown.span))? {
             let (rel, mut cols) = self.shown_escrow(&of, shown, &table)?;
             rename_columns(&mut cols, alias)?;
-            return Ok((rel, cols, vec![table]));
+            return Ok(FromItem { rel, cols, tables: vec![table] });
         }
         let statement = crate::parse::parse_one_statement(&shown.value).map_err(|e| self.at(e, shown.span))?;
         let show = Show::of(&statement.kind)
             .ok_or_else(|| self.at(Error::unsupported(format!("[{}] is not supported", shown.value)), shown.span))?;
         let (rel, mut cols) = self.computed(Computed::Show(Arc::new(show)), &table, None);
         rename_columns(&mut cols, alias)?;
-        Ok((rel, cols, vec![table]))
+        Ok(FromItem { rel, cols, tables: vec![table] })
     }
 
     pub(crate) fn table(&mut self, t: TableRef, alias: &str, locking: Locking) -> (Rel, Vec<ScopeCol>) {
@@ -393,7 +399,7 @@ impl Binder<'_> {
         alias: Option<&ast::TableAlias>,
         ordinality: bool,
         locks: &Locks,
-    ) -> Result<(Rel, Vec<ScopeCol>, Vec<String>)> {
+    ) -> Result<FromItem> {
         let table = alias.map_or_else(|| name.to_string(), |a| fold(&a.name));
         self.refuse_lock(locks, &table, "a function")?;
         let args: Vec<Typed> = args.iter().map(|a| self.expr(a)).collect::<Result<_>>()?;
@@ -420,7 +426,7 @@ impl Binder<'_> {
         });
         let mut cols = scope_cols(&table, out.collect());
         rename_columns(&mut cols, alias)?;
-        Ok((rel, cols, vec![table]))
+        Ok(FromItem { rel, cols, tables: vec![table] })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::bind_call::SETS_HINT;
 use super::bind_call::sort_key;
+use super::bind_from::FromItem;
 use super::bind_with::{read_before, reads_what_is_changed};
 use super::binder::OutCol;
 use super::binder::{Binder, Scope, ScopeCol, Typed};
@@ -239,7 +240,7 @@ impl Binder<'_> {
             return Err(Error::unsupported("SELECT INTO is not supported").hint("Use CREATE TABLE and INSERT … SELECT."));
         }
         let expected = std::mem::take(&mut self.expected);
-        let (from, cols, tables) = self.from(&s.from, locks)?;
+        let FromItem { rel: from, cols, tables } = self.from(&s.from, locks)?;
         self.refuse_other_locks(locks, &tables)?;
         let mut scope = Scope { cols, tables, ..Scope::default() };
         for w in &s.named_window {

@@ -1,5 +1,6 @@
 //! Binds `INSERT`, `UPDATE` and `DELETE`.
 
+use super::bind_from::FromItem;
 use super::binder::OutCol;
 use super::binder::{Binder, Scope, ScopeCol, Typed};
 use super::rel::{Conflict, ConflictUpdate, Dml, DmlKind, Rel};
@@ -492,7 +493,7 @@ impl Binder<'_> {
         let base = base_of(&rel);
         let (mut input, mut from_cols, mut tables) = (rel, Vec::new(), vec![alias.clone()]);
         if !from.is_empty() {
-            let (other, cols, names) = self.from(from, &Vec::new())?;
+            let FromItem { rel: other, cols, tables: names } = self.from(from, &Vec::new())?;
             if names.contains(&alias) {
                 return Err(Error::sql("42712", format!("table name \"{alias}\" specified more than once")));
             }

@@ -331,11 +331,11 @@ impl<E: Environment> Session<E> {
         self.refuse_unused(copy.source, "FORCE_NOT_NULL", &copy.format.force_not_null, &load.names)?;
         self.refuse_unused(copy.source, "FORCE_NULL", &copy.format.force_null, &load.names)?;
         let format = if copy.format.kind == CopyKind::Binary { Format::Binary } else { Format::Text };
-        let mut decoder = Decoder::new(copy.format, &load.names);
+        let decoder = Decoder::new(copy.format, &load.names);
         out.copy_in(format, load.names.len());
         let company = Company::new(&self.env, &self.shared);
         let mut loading = Loading { on_their_way: FuturesUnordered::new(), rows: 0, company };
-        let outcome = self.load_rows(&load, &name, &mut decoder, format, &mut loading, now, out).await;
+        let outcome = self.load_rows(Incoming { load: &load, name: &name, decoder, format }, &mut loading, now, out).await;
         // What was sent to the log commits, whatever became of the rest.
         let committed = loading.commit_down_to(0).await;
         outcome.and(committed)?;
@@ -346,10 +346,7 @@ impl<E: Environment> Session<E> {
     }
     async fn load_rows(
         &mut self,
-        load: &Load,
-        name: &Name,
-        decoder: &mut Decoder,
-        format: Format,
+        Incoming { load, name, mut decoder, format }: Incoming<'_>,
         loading: &mut Loading,
         now: u64,
         out: &mut dyn Output,
@@ -479,6 +476,15 @@ impl Loading {
 struct Batch {
     rows: Vec<Vec<Datum>>,
     bytes: usize,
+}
+
+/// The data that a client sends for a table.
+struct Incoming<'a> {
+    load: &'a Load,
+    /// The table's, as the statement writes it.
+    name: &'a Name,
+    decoder: Decoder,
+    format: Format,
 }
 
 /// A table being loaded.

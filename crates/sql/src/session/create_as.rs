@@ -1,6 +1,7 @@
 //! `CREATE TABLE … AS`: a table with the columns of a query, filled with its rows. It is a schema
 //! change and an `INSERT` in one block: that of the client, or one of its own.
 
+use super::run::Fetching;
 use super::{Formats, Output, Session};
 use crate::catalog::names::Name;
 use crate::env::Environment;
@@ -77,7 +78,8 @@ impl<E: Environment> Session<E> {
             catalog = self.catalog();
             prepared = Arc::new(self.prepare(&insert, &catalog, &[])?);
         }
-        let filled = self.run_plan(&prepared, &[], &Formats::AllText, false, now, out).await?;
+        let fetch = Fetching { prepared: &prepared, max_rows: None, formats: &Formats::AllText, read_only: false, now };
+        let filled = self.run_plan(fetch, &[], out).await?;
         Ok(format!("SELECT {}", filled.rows))
     }
 }

@@ -2,6 +2,7 @@
 //! `MOVE`, `CLOSE`.
 
 use super::extended::{Named, Place, Portal, PortalState};
+use super::run::Fetching;
 use super::run::TagText;
 use super::simple::Manner;
 use super::{BoxFuture, Formats, Output, OutputColumn, Session};
@@ -165,7 +166,8 @@ impl<E: Environment> Session<E> {
         let mut rows = 0;
         if let PortalState::Running(execution) = std::mem::replace(&mut portal.state, PortalState::Done) {
             let mut execution = Some(execution);
-            match self.fetch(&mut execution, &prepared, limit, &portal.formats, false, now, out).await? {
+            let fetch = Fetching { prepared: &prepared, max_rows: limit, formats: &portal.formats, read_only: false, now };
+            match self.fetch(&mut execution, fetch, out).await? {
                 Fetched::Done(affected) => rows = affected.rows,
                 Fetched::Suspended { rows: sent } => {
                     rows = sent;

@@ -3,7 +3,7 @@
 //! After an error the caller reports it, skips to the next `Sync` and calls [`Session::sync`]; the
 //! session's own state has already changed accordingly.
 
-use super::run::{HELD_BYTES_MAX, TagText, declared_types, too_much_held};
+use super::run::{Fetching, HELD_BYTES_MAX, TagText, declared_types, too_much_held};
 use super::simple::{Manner, Timer, in_characters};
 use super::{Format, Formats, Output, OutputColumn, Session};
 use crate::env::Environment;
@@ -311,8 +311,9 @@ impl<E: Environment> Session<E> {
         };
         let prepared = portal.named.plan.as_ref().expect("planned").prepared.clone();
         let read_only = prepared.read_only && is_whole;
-        let limit = (max_rows > 0).then_some(max_rows);
-        match self.fetch(&mut execution, &prepared, limit, &portal.formats, read_only, now, Some(&mut *out)).await? {
+        let max_rows = (max_rows > 0).then_some(max_rows);
+        let fetch = Fetching { prepared: &prepared, max_rows, formats: &portal.formats, read_only, now };
+        match self.fetch(&mut execution, fetch, Some(&mut *out)).await? {
             Fetched::Done(affected) => out.command_complete(TagText::new(prepared.tag, affected.rows).as_str()),
             Fetched::Suspended { .. } => {
                 portal.state = PortalState::Running(execution.expect("still there"));

@@ -29,6 +29,19 @@ pub(super) fn too_much_held() -> Error {
     Error::sql("53200", message).hint(hint)
 }
 
+/// What is fetched of a statement's rows, and how.
+#[derive(Clone, Copy)]
+pub(super) struct Fetching<'a> {
+    pub prepared: &'a Arc<Prepared>,
+    /// `None`: all that are left.
+    pub max_rows: Option<u64>,
+    pub formats: &'a Formats,
+    /// The statement is the whole transaction and neither writes nor locks.
+    pub read_only: bool,
+    /// When the statement started.
+    pub now: u64,
+}
+
 impl<E: Environment> Session<E> {
     /// The plan of a statement, from the cache or made now. `text` and `types` are its key.
     pub(super) async fn plan(&mut self, statement: &Arc<Statement>, text: &str, types: &[u32]) -> Result<Plan> {
@@ -81,32 +94,19 @@ impl<E: Environment> Session<E> {
     }
 
     /// Runs a plan in the open transaction (opening an implicit one), its rows going to `out`.
-    /// `read_only`: the statement is the whole transaction and neither writes nor locks.
-    pub(super) async fn run_plan(
-        &mut self,
-        prepared: &Arc<Prepared>,
-        params: &[Datum],
-        formats: &Formats,
-        read_only: bool,
-        now: u64,
-        out: &mut dyn Output,
-    ) -> Result<Affected> {
-        let execution = Execution::new(prepared.clone(), params.to_vec());
-        match self.fetch(&mut Some(execution), prepared, None, formats, read_only, now, Some(out)).await? {
+    pub(super) async fn run_plan(&mut self, fetch: Fetching<'_>, params: &[Datum], out: &mut dyn Output) -> Result<Affected> {
+        let execution = Execution::new(fetch.prepared.clone(), params.to_vec());
+        match self.fetch(&mut Some(execution), fetch, Some(out)).await? {
             Fetched::Done(affected) => Ok(affected),
             Fetched::Suspended { rows } => Ok(Affected { rows }),
         }
     }
-    /// Fetches up to `max_rows` rows of a statement, starting it or going on with it. Without an
-    /// output they are passed over.
+    /// Fetches rows of a statement, starting it or going on with it. Without an output they are
+    /// passed over.
     pub(super) async fn fetch(
         &mut self,
         execution: &mut Option<Execution>,
-        prepared: &Arc<Prepared>,
-        max_rows: Option<u64>,
-        formats: &Formats,
-        read_only: bool,
-        now: u64,
+        Fetching { prepared, max_rows, formats, read_only, now }: Fetching<'_>,
         out: Option<&mut dyn Output>,
     ) -> Result<Fetched> {
         let block = self.block(now);

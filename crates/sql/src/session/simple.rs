@@ -1,7 +1,7 @@
 //! The simple protocol: a query string at a time.
 
 use super::aside::is_large;
-use super::run::{TagText, interruptible};
+use super::run::{Fetching, TagText, interruptible};
 use super::{Formats, Mark, Output, Session};
 use crate::ddl;
 use crate::env::{Environment, Transaction};
@@ -280,7 +280,8 @@ impl<E: Environment> Session<E> {
         }
         let is_alone = self.block.as_ref().is_none_or(|b| !b.explicit && b.statements == 0);
         let read_only = prepared.read_only && manner.is_whole && is_alone;
-        let affected = self.run_plan(prepared, params, manner.formats, read_only, now, out).await?;
+        let fetch = Fetching { prepared, max_rows: None, formats: manner.formats, read_only, now };
+        let affected = self.run_plan(fetch, params, out).await?;
         out.command_complete(TagText::new(prepared.tag, affected.rows).as_str());
         Ok(())
     }

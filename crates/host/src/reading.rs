@@ -19,7 +19,7 @@ use bytes::Bytes;
 use meridian_base::{Key, Target, Timestamp, TxnId};
 use meridian_pod::memory::Memory;
 use meridian_pod::{BodyRead, Damaged, Find, Node, Read, Reading};
-use meridian_region::{NotReady, ReadGate};
+use meridian_region::{Moment, NotReady, ReadGate};
 use std::collections::BTreeMap;
 
 /// A tuple that is used this often says so to its owner.
@@ -232,7 +232,8 @@ impl<M: Memory + Clone + Send + Sync + 'static, R: Rows> Host<M, R> {
                 return;
             }
             let target = Target::Key(key.clone());
-            match self.engine.read_gate(&self.state, &self.rows, &target, *columns, s, &self.clock, self.physical) {
+            let moment = Moment { state: &self.state, versions: &self.rows, clock: &self.clock, physical_micros: self.physical };
+            match self.engine.read_gate(&moment, &target, *columns, s) {
                 ReadGate::Ready => {
                     let value = self.rows.get(key, s).and_then(|version| version.value);
                     self.has_read(txn, i, None, value);

@@ -23,7 +23,7 @@ use crate::transport::wire::{Joined, NodeRecord, Request, Response, Standing};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use meridian_base::record::SchemaGrant;
-use meridian_base::{CommitOutcome, Error, ErrorKind, GroupId, NodeId, Result, Timestamp, limits};
+use meridian_base::{CommitOutcome, CommitRequest, Error, ErrorKind, GroupId, NodeId, Result, Timestamp, limits};
 use meridian_pki::join::Binding;
 use meridian_region::Owner;
 use std::sync::Arc;
@@ -136,29 +136,15 @@ async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
     }
     match request {
         Request::Muster { from, ask } => Ok(Response::Mustered(shared.mustered(&from, ask).await?)),
-        Request::Init => {
-            shared.init().await?;
-            Ok(Response::Done)
-        }
+        Request::Init => done(shared.init().await),
         _ if !is_open => Err(not_open(shared)),
+        Request::Raft { .. } if from == NodeId(0) => Err(Error::unavailable("only members take part in the consensus protocol")),
         Request::Raft { group, message, .. } => {
-            if from == NodeId(0) {
-                return Err(Error::unavailable("only members take part in the consensus protocol"));
-            }
             let replica = shared.addressed(group, from, &message).await?;
             Ok(Response::Raft(replica.raft().handle(message).await?))
         }
         Request::Read { group, mut view, ops } => Ok(Response::Read(primary(group)?.read(from, &mut view, &ops).await?)),
-        Request::Commit { group, owner, request } => {
-            let replica = primary(group)?;
-            let outcome = shared.commit_at(&replica, &request).await?;
-            let fresh = match &outcome {
-                CommitOutcome::Conflict(_) => replica.out_of_date(&request.reads)?,
-                _ => Vec::new(),
-            };
-            replica.release_locks(own(owner));
-            Ok(Response::Commit(outcome, fresh))
-        }
+        Request::Commit { group, owner, request } => commit(shared, &primary(group)?, own(owner), &request).await,
         Request::ReadReplica { group, view, ops } => Ok(Response::ReadReplica(primary(group)?.read_closed(&view, &ops)?)),
         Request::ReadPast { group, at, patience, ops } => {
             Ok(Response::ReadPast(primary(group)?.read_past(at, patience, &ops).await?))
@@ -173,20 +159,14 @@ async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
             Ok(Response::Settled(groups.iter().map(|g| shared.groups.replica(*g).map(|replica| replica.settled())).collect()))
         }
         Request::Closed(promises) => {
-            for promise in &promises {
-                if let Some(replica) = shared.groups.replica(promise.group) {
-                    replica.promised(from, promise);
-                }
-            }
+            let replicas = promises.iter().filter_map(|promise| Some((shared.groups.replica(promise.group)?, promise)));
+            replicas.for_each(|(replica, promise)| replica.promised(from, promise));
             Ok(Response::Done)
         }
         Request::Check { group, entries, schema, at } => {
             Ok(Response::Checked(primary(group)?.check(&entries, &schema, at).await?))
         }
-        Request::Ballot { group: Some(group), message } => {
-            primary(group)?.ballot(message)?;
-            Ok(Response::Done)
-        }
+        Request::Ballot { group: Some(group), message } => done(primary(group)?.ballot(message)),
         Request::Ballot { group: None, message } => {
             crate::gateway::txn::voted(gateway, message);
             Ok(Response::Done)
@@ -205,10 +185,10 @@ async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
         }
         Request::Rounds { group, messages } => {
             let replica = primary(group)?;
-            if !replica.is_serving() {
-                return Err(Error::not_primary(group));
+            match replica.is_serving() {
+                true => shared.hear_rounds(&replica, messages).await,
+                false => return Err(Error::not_primary(group)),
             }
-            shared.hear_rounds(&replica, messages).await;
             Ok(Response::Done)
         }
         Request::Lead { group, lead, patience } => {
@@ -233,13 +213,10 @@ async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
             let call = StepCall { id, from, base, change, with, is_again };
             shared.steps.change(call).await.map(Response::CatalogChanged)
         }
-        Request::AwaitVersion { version } => {
-            if !shared.freshness.may_be_a_version(version) {
-                return Err(Error::unavailable("there cannot be such a version"));
-            }
-            Env(gateway.clone()).await_version(version, SPREAD_TIMEOUT).await?;
-            Ok(Response::Done)
+        Request::AwaitVersion { version } if !shared.freshness.may_be_a_version(version) => {
+            Err(Error::unavailable("there cannot be such a version"))
         }
+        Request::AwaitVersion { version } => done(Env(gateway.clone()).await_version(version, SPREAD_TIMEOUT).await),
         Request::Grant { group, grant } => {
             let replica = primary(group)?;
             check_grant(shared, &replica, &grant)?;
@@ -247,21 +224,7 @@ async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
         }
         Request::Join { node, token, addr, sql_addr, region, zone, is_passed_on, versions } => {
             let record = NodeRecord { id: node, addr, sql_addr, region, zone, standing: Standing::Active };
-            check_record(shared, &record, token)?;
-            // In a secure cluster a node says it itself to the catalog's primary: it is told where
-            // the nodes are, of which one is that.
-            let is_elsewhere = shared.groups.local_primary(GroupId::CATALOG).is_none();
-            if shared.certificates.is_some() && is_elsewhere {
-                let (cluster, nodes) = (shared.rpc.cluster(), shared.catalog.nodes());
-                return match is_passed_on {
-                    true => Err(Error::not_primary(GroupId::CATALOG)),
-                    false => Ok(Response::Joined(Joined { cluster, node: NodeId(0), nodes })),
-                };
-            }
-            let node = register(shared, NodeRow { record, versions }, token, is_passed_on).await?;
-            // What a member is of it knows before it has the catalog: it may have joined just now,
-            // and passes this on.
-            Ok(Response::Joined(Joined { cluster: shared.rpc.cluster(), node, nodes: shared.catalog.nodes() }))
+            join(shared, NodeRow { record, versions }, token, is_passed_on).await
         }
         Request::Relay { to, patience, request, seal } => shared.peers.relay(from, to, patience, request, seal).await,
         Request::Relayed { .. } => Err(Error::unavailable("only members pass requests on, and only once")),
@@ -272,24 +235,15 @@ async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
         }
         Request::Clock => Ok(Response::Clock(clocks::report(shared))),
         Request::Versions => Ok(Response::Versions(shared.catalog.versions())),
-        Request::AdvanceClock { by } => {
-            clocks::advance(shared, by).await?;
-            Ok(Response::Done)
-        }
+        Request::AdvanceClock { by } => done(clocks::advance(shared, by).await),
         Request::Transactions => Ok(Response::Transactions(shared.groups.transactions())),
         Request::Groups => Ok(Response::Groups(ranges::led_here(shared))),
         Request::IsMember { group } => Ok(Response::IsMember(shared.groups.is_member(group, from)?)),
         Request::Knows(id) => Ok(Response::Knows(in_doubt::known_here(gateway, id))),
         Request::EndInDoubt { group, id, at } => Ok(Response::Ended(primary(group)?.end_in_doubt(id, at).await?)),
-        Request::Stand { node, standing, is_passed_on } => {
-            stand(shared, node, standing, is_passed_on).await?;
-            Ok(Response::Done)
-        }
+        Request::Stand { node, standing, is_passed_on } => done(stand(shared, node, standing, is_passed_on).await),
         Request::CreateToken { life_secs } => Ok(Response::NewToken(tokens::create(shared, life_secs).await?)),
-        Request::KeepToken(token) => {
-            tokens::keep_here(shared, token).await?;
-            Ok(Response::Done)
-        }
+        Request::KeepToken(token) => done(tokens::keep_here(shared, token).await),
         Request::FindToken(token) => Ok(Response::Token(tokens::find_here(shared, token).await?)),
         Request::Redeem(redemption) => {
             check_record(shared, &redemption.record, 0)?;
@@ -297,12 +251,45 @@ async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
         }
         Request::Authorities => Ok(Response::Authorities(rotating::report(shared)?)),
         Request::Rotate { step, is_forced } => Ok(Response::Rotation(rotating::rotate(shared, step, is_forced).await?)),
-        Request::KeepRotation(keep) => {
-            rotating::keep_here(shared, *keep).await?;
-            Ok(Response::Done)
-        }
+        Request::KeepRotation(keep) => done(rotating::keep_here(shared, *keep).await),
         Request::IssueCertificate(certify) => Ok(Response::Issued(signing::sign(shared, from, &certify).await?)),
     }
+}
+
+/// The answer to what there is nothing to say about.
+fn done<T>(outcome: Result<T>) -> Result<Response> {
+    outcome.map(|_| Response::Done)
+}
+
+/// A commit in one group. Its locks are released with it; a conflict comes with what the gateway's
+/// replica does not have yet.
+async fn commit(shared: &Arc<Shared>, replica: &Arc<Replica>, owner: Owner, request: &CommitRequest) -> Result<Response> {
+    let outcome = shared.commit_at(replica, request).await?;
+    let fresh = match &outcome {
+        CommitOutcome::Conflict(_) => replica.out_of_date(&request.reads)?,
+        _ => Vec::new(),
+    };
+    replica.release_locks(owner);
+    Ok(Response::Commit(outcome, fresh))
+}
+
+/// A node joins, or comes back at another address.
+async fn join(shared: &Arc<Shared>, row: NodeRow, token: u128, is_passed_on: bool) -> Result<Response> {
+    check_record(shared, &row.record, token)?;
+    // In a secure cluster a node says it itself to the catalog's primary: it is told where the
+    // nodes are, of which one is that.
+    let is_elsewhere = shared.groups.local_primary(GroupId::CATALOG).is_none();
+    if shared.certificates.is_some() && is_elsewhere {
+        let (cluster, nodes) = (shared.rpc.cluster(), shared.catalog.nodes());
+        return match is_passed_on {
+            true => Err(Error::not_primary(GroupId::CATALOG)),
+            false => Ok(Response::Joined(Joined { cluster, node: NodeId(0), nodes })),
+        };
+    }
+    let node = register(shared, row, token, is_passed_on).await?;
+    // What a member is of it knows before it has the catalog: it may have joined just now, and
+    // passes this on.
+    Ok(Response::Joined(Joined { cluster: shared.rpc.cluster(), node, nodes: shared.catalog.nodes() }))
 }
 
 /// Whether a sender that is not in this node's catalog may send the request. Such senders are nodes

@@ -12,7 +12,7 @@ use meridian_base::{
     SchemaUse, Target, Timestamp, TxnId, Write,
 };
 use meridian_host::{MemoryRows, Rows};
-use meridian_region::{Certified, Deciding, Engine, GroupState, NotReady, Preparation, ReadGate, Rules, Ticket, Turn};
+use meridian_region::{Certified, Deciding, Engine, GroupState, Moment, NotReady, Preparation, ReadGate, Rules, Ticket, Turn};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use std::collections::{BTreeMap, BTreeSet};
@@ -164,7 +164,8 @@ impl Node {
         let mut i = 0;
         while let Some((key, columns)) = keys.get(i) {
             let target = Target::Key(key.clone());
-            match self.engine.read_gate(&self.state, &self.rows, &target, *columns, at, &self.clock, physical) {
+            let moment = Moment { state: &self.state, versions: &self.rows, clock: &self.clock, physical_micros: physical };
+            match self.engine.read_gate(&moment, &target, *columns, at) {
                 ReadGate::Ready => i += 1,
                 ReadGate::Wait(ticket) | ReadGate::NotReady(NotReady::NeedLease(ticket)) => {
                     *s = Some(at).filter(|_| !is_first);

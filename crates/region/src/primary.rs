@@ -100,7 +100,7 @@ impl Primary for Engine {
     }
 
     fn gate(&mut self, now: &Moment<'_>, target: &Target, columns: ColumnMask, at: Timestamp) -> ReadGate {
-        self.read_gate(now.state, &now.versions, target, columns, at, now.clock, now.physical_micros)
+        self.read_gate(now, target, columns, at)
     }
 
     fn forward(&mut self, now: &Moment<'_>, entries: &[ReadEntry], to: Timestamp) -> bool {

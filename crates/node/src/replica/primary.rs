@@ -399,7 +399,8 @@ impl Replica {
                     ReadResult::Values(values)
                 }
                 ReadOp::Scan { range, columns, reverse, limit, locking } => {
-                    let page = self.scan(gateway, view, range, *columns, *reverse, *limit, *locking, &mut answer.newest).await?;
+                    let asked = PageAsked { range, columns: *columns, reverse: *reverse, limit: *limit, locking: *locking };
+                    let page = self.scan(gateway, view, asked, &mut answer.newest).await?;
                     if *read_at.get_or_insert(view.snapshot) != view.snapshot {
                         return Ok(None);
                     }
@@ -426,11 +427,7 @@ impl Replica {
         &self,
         gateway: NodeId,
         view: &mut View,
-        range: &KeyRange,
-        columns: ColumnMask,
-        reverse: bool,
-        limit: Option<u64>,
-        mut locking: WireLocking,
+        PageAsked { range, columns, reverse, limit, mut locking }: PageAsked<'_>,
         newest: &mut Timestamp,
     ) -> Result<ReadResult> {
         let limits = page_limits(limit.map(|limit| limit as usize));
@@ -796,6 +793,15 @@ fn waited_for(what: WaitFor) -> &'static str {
 enum InFlight {
     Applied(Timestamp, oneshot::Receiver<()>),
     Done(Option<CommitOutcome>),
+}
+
+/// A page of rows as a gateway asks for it.
+struct PageAsked<'a> {
+    range: &'a KeyRange,
+    columns: ColumnMask,
+    reverse: bool,
+    limit: Option<u64>,
+    locking: WireLocking,
 }
 
 enum Queued {

@@ -2,6 +2,7 @@
 //! transactions, «At the gateway»).
 
 use super::{Engine, NotReady, Phase, ReadGate, Snapshot, Touch};
+use crate::moment::Moment;
 use crate::state::GroupState;
 use crate::versions::Versions;
 use crate::waits::WaitFor;
@@ -41,17 +42,9 @@ impl Engine {
 
     /// Whether a target may be read at `s`: raises the floor to `s`, and waits for the writers in
     /// flight or prepared at or below it.
-    pub fn read_gate<V: Versions>(
-        &mut self,
-        state: &GroupState,
-        versions: &V,
-        target: &Target,
-        columns: ColumnMask,
-        s: Timestamp,
-        clock: &Clock,
-        physical_micros: u64,
-    ) -> ReadGate {
-        let now = clock.now(physical_micros);
+    pub fn read_gate(&mut self, moment: &Moment<'_>, target: &Target, columns: ColumnMask, s: Timestamp) -> ReadGate {
+        let Moment { state, versions, clock, .. } = *moment;
+        let now = moment.now();
         if let Err(why) = self.ready(now) {
             return ReadGate::NotReady(why);
         }
@@ -70,7 +63,7 @@ impl Engine {
             return ReadGate::TooOld;
         }
         self.raise_floor(s, clock);
-        if let Some(to) = self.missed(versions, target, columns, s) {
+        if let Some(to) = self.missed(&versions, target, columns, s) {
             return ReadGate::MoveTo(to);
         }
         if let Some(id) = self.held_writer(target, columns, s) {

@@ -55,8 +55,8 @@ use meridian_base::{
     ReadEntry, SchemaUse, SchemaVersion, Target, Timestamp, TxnId, Write,
 };
 use meridian_region::{
-    Certified, Deciding, Engine, GroupState, NotReady, Preparation, ReadGate, Round, Rules, SchemaCheck, Snapshot, Ticket, Turn,
-    WaitFor,
+    Certified, Deciding, Engine, GroupState, Moment, NotReady, Preparation, ReadCheck, ReadGate, Rules, SchemaCheck, Snapshot,
+    Ticket, Turn, WaitFor,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
@@ -376,7 +376,8 @@ impl Script {
             SchemaCheck::Wait(ticket) => return self.wait(who, ticket),
             SchemaCheck::Changed(_) => return self.say(format!("{who}: schema changed")),
         }
-        match engine.read_gate(state, store, &target, ColumnMask::ALL, s, clock, *physical) {
+        let moment = Moment { state, versions: store, clock, physical_micros: *physical };
+        match engine.read_gate(&moment, &target, ColumnMask::ALL, s) {
             ReadGate::Ready => {
                 txn.request.reads.push(ReadEntry { target: target.clone(), columns: ColumnMask::ALL, until: s });
                 let keys = store.keys().filter(|k| target.contains(k.as_bytes()));
@@ -478,14 +479,14 @@ impl Script {
             SchemaCheck::Changed(_) => return self.say(format!("{who}: schema changed")),
         }
         match engine.read_round(state, store, &txns[who].request.reads, t, clock, *physical) {
-            Round::Passed => self.say("passed"),
-            Round::Wait(ticket) => self.wait(who, ticket),
-            Round::Refuse(refused) => {
+            ReadCheck::Passed => self.say("passed"),
+            ReadCheck::Wait(ticket) => self.wait(who, ticket),
+            ReadCheck::Refuse(refused) => {
                 let stale = refused.stale.iter().map(|(k, t)| format!("; {} is new as of {}", name(k), show(*t)));
                 let stale: String = stale.collect();
                 self.say(format!("{} on {}{stale}", refused.conflict.reason, name(&refused.conflict.key)));
             }
-            Round::NotReady(why) => self.not_ready(who, why),
+            ReadCheck::NotReady(why) => self.not_ready(who, why),
         }
     }
     fn closed(&mut self) -> Timestamp {

@@ -17,7 +17,7 @@ use meridian_base::{
     Clock, ColumnMask, CommitOutcome, CommitRequest, GroupId, Key, KeyRange, LogPosition, NodeId, ReadEntry, SchemaUse,
     SchemaVersion, Target, Timestamp, TxnId, Write,
 };
-use meridian_region::{Certified, Engine, GroupState, PlantedBug, ReadGate, Rules, Versions};
+use meridian_region::{Certified, Engine, GroupState, Moment, PlantedBug, ReadGate, Rules, Versions};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -162,7 +162,9 @@ impl World {
             false => Target::Key(key(first)),
         };
         let s = transaction.s;
-        let gate = self.engine.read_gate(&self.state, &self.store, &target, columns, s, &self.clock, self.physical());
+        let physical_micros = self.physical();
+        let moment = Moment { state: &self.state, versions: &self.store, clock: &self.clock, physical_micros };
+        let gate = self.engine.read_gate(&moment, &target, columns, s);
         if gate == ReadGate::Ready {
             let seen = look(&self.store, &target, columns, s);
             let newest = keys_of(&target).iter().filter_map(|k| Some(self.store.get(k, s)?.at)).max();

@@ -15,7 +15,9 @@ use meridian_base::{
     Clock, ColumnMask, CommitOutcome, CommitRequest, GroupId, Key, KeyRange, Ledger, LogPosition, Mutation, NodeId, ReadEntry,
     SchemaUse, SchemaVersion, Standing, Target, Timestamp, TxnId, Write,
 };
-use meridian_region::{Certified, Deciding, Engine, GroupState, PlantedBug, Preparation, ReadGate, Round, Rules, Turn, WaitFor};
+use meridian_region::{
+    Certified, Deciding, Engine, GroupState, Moment, PlantedBug, Preparation, ReadCheck, ReadGate, Rules, Turn, WaitFor,
+};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -307,7 +309,8 @@ impl World {
             _ => group.engine.fresh_snapshot(&group.state, Timestamp::from_micros(physical - 150_000), &group.clock, physical).at,
         });
         for _ in 0..3 {
-            match group.engine.read_gate(&group.state, &group.store, target, columns, s, &group.clock, physical) {
+            let moment = Moment { state: &group.state, versions: &group.store, clock: &group.clock, physical_micros: physical };
+            match group.engine.read_gate(&moment, target, columns, s) {
                 ReadGate::Ready => return Ok(Some(s)),
                 ReadGate::MoveTo(to) => {
                     self.seen.moved += 1;
@@ -525,11 +528,11 @@ impl World {
         let here = asked.transaction.reads.iter().filter(|r| r.group == g);
         let entries: Vec<ReadEntry> = here.map(|r| r.entry.clone()).collect();
         match group.engine.read_round(&group.state, &group.store, &entries, asked.t, &group.clock, physical) {
-            Round::Passed => {
+            ReadCheck::Passed => {
                 asked.missing.pop_first();
             }
-            Round::Wait(_) | Round::NotReady(_) => {}
-            Round::Refuse(_) => {
+            ReadCheck::Wait(_) | ReadCheck::NotReady(_) => {}
+            ReadCheck::Refuse(_) => {
                 self.rounds.swap_remove(i);
             }
         }

@@ -12,7 +12,9 @@ use meridian_base::{
 };
 use meridian_node::Rules;
 use meridian_node::commit::{self, Action, Participant};
-use meridian_node::region::{Certified, Deciding, Engine, GroupState, NotReady, Preparation, ReadGate, Ticket, Turn, Versions};
+use meridian_node::region::{
+    Certified, Deciding, Engine, GroupState, Moment, NotReady, Preparation, ReadGate, Ticket, Turn, Versions,
+};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -241,7 +243,8 @@ impl Primary {
             let first = || self.engine.fresh_snapshot(state, self.clock.now(self.now), &self.clock, self.now).at;
             let s = *execution.snapshot.get_or_insert_with(first);
             let entry = read_entry(row, s);
-            match self.engine.read_gate(state, store, &entry.target, entry.columns, s, &self.clock, self.now) {
+            let moment = Moment { state, versions: store, clock: &self.clock, physical_micros: self.now };
+            match self.engine.read_gate(&moment, &entry.target, entry.columns, s) {
                 ReadGate::Ready => execution.entries.push(entry),
                 ReadGate::Wait(ticket) | ReadGate::NotReady(NotReady::NeedLease(ticket)) => {
                     return self.park(ticket, Work::Execute(execution));

@@ -120,14 +120,10 @@ impl Rpc {
         }
     }
 
-    /// `caller`: who it is, if that is known already. Its messages have to say the same.
-    async fn serve_connection(
-        self: Arc<Self>,
-        mut stream: Box<dyn Stream>,
-        handler: Arc<dyn Handler>,
-        caller: Option<Caller>,
-    ) -> io::Result<()> {
-        let greeting: Bytes = match tokio::time::timeout(CONNECT_TIMEOUT, read_body(&mut stream)).await {
+    /// Reads what a peer says of itself, and answers whether its calls are. Returns that, and what
+    /// this node said of itself.
+    async fn welcome(self: &Arc<Self>, stream: &mut Box<dyn Stream>, caller: Option<&Caller>) -> io::Result<(Hello, Me)> {
+        let greeting: Bytes = match tokio::time::timeout(CONNECT_TIMEOUT, read_body(stream)).await {
             Ok(greeting) => greeting?,
             Err(_) => return Err(io::Error::new(io::ErrorKind::TimedOut, "no greeting")),
         };
@@ -135,7 +131,7 @@ impl Rpc {
         let (protocol, _) = postcard::take_from_bytes::<u32>(&greeting).map_err(io::Error::other)?;
         if protocol != PROTOCOL {
             let why = format!("protocol version {protocol} between nodes is not this node's ({PROTOCOL})");
-            write_plain(&mut stream, &Welcome::Refused(why.clone())).await?;
+            write_plain(stream, &Welcome::Refused(why.clone())).await?;
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         }
         let hello: Hello = envelope::decode(&greeting).map_err(io::Error::other)?;
@@ -144,29 +140,40 @@ impl Rpc {
             let claim = Claim { cluster: hello.cluster, by: hello.node, addr: hello.addr.clone(), as_node: hello.to };
             *self.claimed.lock() = Some((Instant::now(), claim));
         }
-        if let Some(why) = caller.as_ref().and_then(|caller| misnamed(&hello, caller, &me)) {
-            write_plain(&mut stream, &Welcome::Refused(why.clone())).await?;
+        if let Some(why) = caller.and_then(|caller| misnamed(&hello, caller, &me)) {
+            write_plain(stream, &Welcome::Refused(why.clone())).await?;
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         }
         if let Some(why) = refuse(&hello, &me, self.versions, ClusterVersion(self.cluster_version.load(Ordering::Acquire))) {
-            write_plain(&mut stream, &Welcome::Refused(why.clone())).await?;
+            write_plain(stream, &Welcome::Refused(why.clone())).await?;
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         }
         if hello.node != NodeId(0) && self.is_revoked(hello.node) {
-            write_plain(&mut stream, &Welcome::Revoked).await?;
+            write_plain(stream, &Welcome::Revoked).await?;
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} was decommissioned", hello.node)));
         }
         if hello.to != NodeId(0) && hello.to != me.node {
-            write_plain(&mut stream, &Welcome::Elsewhere(me.node)).await?;
+            write_plain(stream, &Welcome::Elsewhere(me.node)).await?;
             return Err(io::Error::new(io::ErrorKind::NotConnected, format!("{} asks for node {} here", hello.node, hello.to)));
         }
         let (region, zone) = (me.place.region.clone(), me.place.zone.clone());
         let welcome = Welcome::Accepted { node: me.node, region, zone, versions: self.versions };
-        write_plain(&mut stream, &welcome).await?;
+        write_plain(stream, &welcome).await?;
         if me.cluster != 0 && hello.cluster == me.cluster && self.is_elsewhere(hello.node, &hello.addr) {
             let (rpc, node, addr) = (self.clone(), hello.node, hello.addr.clone());
             self.tasks.spawn_protocol(async move { rpc.find(node, &addr).await });
         }
+        Ok((hello, me))
+    }
+
+    /// `caller`: who it is, if that is known already. Its messages have to say the same.
+    async fn serve_connection(
+        self: Arc<Self>,
+        mut stream: Box<dyn Stream>,
+        handler: Arc<dyn Handler>,
+        caller: Option<Caller>,
+    ) -> io::Result<()> {
+        let (hello, me) = self.welcome(&mut stream, caller.as_ref()).await?;
         let there = Place { region: hello.region, zone: hello.zone };
         let delay = self.delay_to(&me.place, &there);
         let passes = self.passage(me.place, there);

@@ -53,7 +53,7 @@ impl Shared {
                 self.check_reach(group)?;
             }
             match self.try_primary(group, tries.made(), ask).await {
-                Err(e) => tries.another_primary(&self.groups, group, e).await?,
+                Err(e) if e.is_unavailable() && !tries.are_over() => tries.pause_and_look(&self.groups, group, &e).await,
                 answered => return answered,
             }
         }
@@ -114,7 +114,8 @@ impl Tries {
         if !e.is_unavailable() || self.are_over() {
             return Err(e);
         }
-        self.pause_and_look(groups, group, &e).await;
+        groups.forget_route(group);
+        self.pause().await;
         Ok(())
     }
 
@@ -128,7 +129,7 @@ impl Tries {
         self.pause().await;
     }
 
-    async fn pause(&mut self) {
+    pub(crate) async fn pause(&mut self) {
         let pause = Duration::from_millis(5 << self.made.min(5)).min(BACKOFF_MAX);
         tokio::time::sleep(pause).await;
         self.made += 1;

@@ -264,7 +264,8 @@ impl Txn {
                     if tries.are_over() {
                         return Err(if may_have_happened { unknown_outcome(e.message()) } else { e });
                     }
-                    tries.pause_and_look(&self.gateway.shared.groups, group, &e).await;
+                    self.gateway.shared.groups.forget_route(group);
+                    tries.pause().await;
                 }
                 Err(e) => return Err(e),
             }

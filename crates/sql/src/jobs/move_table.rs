@@ -14,8 +14,9 @@
 
 use super::backfill::{after, bind, primary_ranges};
 use super::{JobContext, changed, locking, may_try_again, options, pause, step, step_of};
-use crate::catalog::{Catalog, ColumnState, Move, MoveState, Table};
+use crate::catalog::{Catalog, ColumnState, Move, MoveState, Table, job};
 use crate::env::{Environment, Scan, Transaction};
+use meridian_base::key::encode;
 use meridian_base::{ColumnMask, DescriptorId, GroupId, KeyRange, Result, Write};
 
 /// Rows per transaction: each is written with all its entries, perhaps in several regions.
@@ -124,6 +125,16 @@ pub(super) async fn copy<E: Environment>(env: &E, table: DescriptorId, context: 
     Ok(())
 }
 
+/// Whether a table is being copied from this range. Another process may have brought the move to
+/// its end while this one slept, and somebody may have begun the next move: then nobody writes
+/// there any more, and what is left there is old.
+fn is_read(table: &Table, range: &KeyRange) -> bool {
+    let is_filling = table.moving.as_ref().is_some_and(|m| m.state == MoveState::WriteOnly);
+    let mut prefix = Vec::with_capacity(4);
+    encode::index(&mut prefix, table.primary().id);
+    is_filling && range.start.as_bytes().starts_with(&prefix)
+}
+
 /// Copies one page of rows in one transaction. Returns what is left of the range.
 async fn page<E: Environment>(
     env: &E,
@@ -134,7 +145,13 @@ async fn page<E: Environment>(
     context: &JobContext,
 ) -> Result<Option<KeyRange>> {
     let catalog = env.catalog();
+    if let Some((id, state)) = context.job {
+        job::mine(&catalog, id, env.locality().node, state)?;
+    }
     let Some(plan) = bind(env, table, context)? else { return Ok(None) };
+    if !is_read(plan.table(), &range) {
+        return Ok(None);
+    }
     let Some(mirror) = plan.mirror() else { return Ok(None) };
     let mut txn = env.begin(options(&catalog, context.session, false, attempt));
     txn.uses(&[table]);

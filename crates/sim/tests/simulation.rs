@@ -46,8 +46,8 @@ fn fixed_seeds_pass() {
 /// A read of several keys whose snapshot moved in the middle; a transaction that read at its
 /// primary, and then at a replica behind it; a machine that slept and read GLOBAL rows at the time
 /// that it found; a commit that an earlier attempt had made, and a later one said to be refused; a
-/// group that waited for a new voter that was gone for good; a job that slept through the end of its
-/// move, and copied what was left into the next one.
+/// group that waited for a new voter that was gone for good; a job that slept through the end of
+/// its move, and copied what was left into the next one.
 #[test]
 fn seeds_that_failed_pass() {
     let answers = [30_000_082, 30_001_692, 30_006_106, 100_001_752, 100_002_127, 130_000_279, 170_000_550];

@@ -16,7 +16,6 @@ use super::backfill::{after, bind, primary_ranges};
 use super::{JobContext, changed, locking, may_try_again, options, pause, step, step_of};
 use crate::catalog::{Catalog, ColumnState, Move, MoveState, Table, job};
 use crate::env::{Environment, Scan, Transaction};
-use meridian_base::key::encode;
 use meridian_base::{ColumnMask, DescriptorId, GroupId, KeyRange, Result, Write};
 
 /// Rows per transaction: each is written with all its entries, perhaps in several regions.
@@ -106,7 +105,7 @@ pub(super) async fn copy<E: Environment>(env: &E, table: DescriptorId, context: 
     let mut todo = primary_ranges(&source);
     let (mut batch, mut attempt) = (BATCH_ROWS, 0);
     while let Some((group, range)) = todo.last().cloned() {
-        match page(env, table, (group, range), batch, attempt, context).await {
+        match page(env, &source, (group, range), batch, attempt, context).await {
             Ok(next) => {
                 todo.pop();
                 todo.extend(next.map(|rest| (group, rest)));
@@ -125,20 +124,10 @@ pub(super) async fn copy<E: Environment>(env: &E, table: DescriptorId, context: 
     Ok(())
 }
 
-/// Whether a table is being copied from this range. Another process may have brought the move to
-/// its end while this one slept, and somebody may have begun the next move: then nobody writes
-/// there any more, and what is left there is old.
-fn is_read(table: &Table, range: &KeyRange) -> bool {
-    let is_filling = table.moving.as_ref().is_some_and(|m| m.state == MoveState::WriteOnly);
-    let mut prefix = Vec::with_capacity(4);
-    encode::index(&mut prefix, table.primary().id);
-    is_filling && range.start.as_bytes().starts_with(&prefix)
-}
-
 /// Copies one page of rows in one transaction. Returns what is left of the range.
 async fn page<E: Environment>(
     env: &E,
-    table: DescriptorId,
+    source: &Table,
     (group, range): (GroupId, KeyRange),
     batch: usize,
     attempt: u32,
@@ -148,13 +137,14 @@ async fn page<E: Environment>(
     if let Some((id, state)) = context.job {
         job::mine(&catalog, id, env.locality().node, state)?;
     }
-    let Some(plan) = bind(env, table, context)? else { return Ok(None) };
-    if !is_read(plan.table(), &range) {
-        return Ok(None);
-    }
+    // Another process may have ended the move while this one slept, and somebody may have begun the
+    // next move. Then the range is of homes that no statement writes to any more.
+    let is_copied =
+        |t: &Table| t.primary().id == source.primary().id && t.moving.as_ref().is_some_and(|m| m.state == MoveState::WriteOnly);
+    let Some(plan) = bind(env, source.id, context)?.filter(|plan| is_copied(plan.table())) else { return Ok(None) };
     let Some(mirror) = plan.mirror() else { return Ok(None) };
     let mut txn = env.begin(options(&catalog, context.session, false, attempt));
-    txn.uses(&[table]);
+    txn.uses(&[source.id]);
     let scan = Scan { range, columns: ColumnMask::ALL, reverse: false, limit: Some(batch), locking: locking(attempt) };
     let found = txn.scan(group, scan.clone()).await?;
     for (_, bytes) in &found.rows {

@@ -66,8 +66,8 @@ impl dyn Runtime {
         self.run_io_steps(name, async move { work() }).await
     }
 
-    /// The same for a future whose steps block on the disk. It ends at its next `await` when nobody
-    /// waits for it any more.
+    /// Runs a future whose steps block on the disk, where that is allowed, and waits for it. When
+    /// the caller is dropped, the future is dropped at its next `await`.
     pub async fn run_io_steps<T: Send + 'static>(&self, name: &'static str, work: impl Future<Output = T> + Send + 'static) -> T {
         let (mut tell, told) = oneshot::channel();
         let run = async move {

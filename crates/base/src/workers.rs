@@ -5,8 +5,9 @@
 //! with a disk belongs to [`run_io`](crate::runtime::Runtime) and `spawn_io`, which have threads of
 //! their own.
 //!
-//! The program that starts a scheduler declares its workers. What is about to wait for a disk calls
-//! [`assert_may_wait`]; with debug assertions, as in all tests, that panics on a worker.
+//! The program that starts a scheduler declares its workers. A function that syncs calls
+//! [`assert_may_wait`]; with debug assertions, as in all tests, that panics on a worker. Reads do
+//! not call it: a row is read on the session's own thread.
 
 use std::cell::Cell;
 

@@ -39,7 +39,7 @@ impl Shared {
             // Another copy may be further than this one: what this one fails for decides nothing.
             let (_, conflict) = held.map_err(|e| if e.is_unavailable() { e } else { Error::unavailable(e.message()) })?;
             match conflict {
-                // Whoever certifies it later does so at a later time: it never passes any more.
+                // A later try certifies at a later time, so the conflict stays.
                 Some(conflict) => return Ok(CommitOutcome::Conflict(conflict)),
                 None if Instant::now() >= deadline => {
                     return Err(Error::unavailable(format!("GLOBAL rows are behind at the primary of group {}", replica.id)));

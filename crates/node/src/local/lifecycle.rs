@@ -79,8 +79,8 @@ impl Lifecycle {
         self.stopping.subscribe()
     }
 
-    /// Starts a task that ends with the node. The node fails when the task panics: nobody else does
-    /// what the task was there for.
+    /// Starts a task that ends with the node. The node fails when the task panics, because no other
+    /// task does its work.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(self.needed(task));
     }

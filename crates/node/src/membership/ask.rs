@@ -121,8 +121,8 @@ impl Tries {
 
     /// Pauses, with another idea of who the primary is, whatever the patience.
     pub(crate) async fn pause_and_look(&mut self, groups: &Groups, group: GroupId, why: &Error) {
-        // A node that is not the primary may have said who is. Every other time that is not
-        // believed: two nodes may name each other.
+        // A node that is not the primary may name the primary. Every second time that hint is
+        // dropped, because two nodes may name each other.
         if why.kind() != ErrorKind::NotPrimary || !self.made.is_multiple_of(2) {
             groups.forget_route(group);
         }

@@ -12,8 +12,8 @@
 //! 2. [`Engine::start`] from the state. A lease is logged at once. Requests wait until it is
 //!    applied and the clock has passed the last ceiling.
 //! 3. Certified transactions go to the log in batches, of which up to 16 are on their way. While
-//!    16 are, transactions collect in `pending` for the next one: under load batches grow by
-//!    themselves, without load nobody waits for a timer.
+//!    16 are, transactions collect in `pending` for the next one. So batches grow under load, and
+//!    a single transaction does not wait for a timer.
 //! 4. An append that fails, or the loss of leadership, ends the term: it is dropped with its engine
 //!    and all else that is in it ([`Term`]). Whoever waits is told so, and asks the new primary
 //!    with the same transaction id.

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! members = count of configurations | (count | node*)* | count | node*
-//! kept    = 0 | members               nobody has told who the members are
+//! kept    = 0 | members               the members are not known yet
 //!         | 1 | term | index | members    since this entry, which is counted from 0
 //! ```
 //!

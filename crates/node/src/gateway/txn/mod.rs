@@ -54,7 +54,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(6);
-const RELEASE_PATIENCE: Duration = Duration::from_secs(10);
+/// Entries that are not released stay until the primary's term ends.
+const RELEASE_PATIENCE: Duration = Duration::from_secs(30);
 const KEYS_RELEASED_AT_ONCE: usize = 4_096;
 /// Pages of a single statement that are read long before they might be garbage.
 const PAGES_UNPROTECTED: u32 = 16;

@@ -93,15 +93,14 @@ impl Protocol {
         self.commit == CommitProtocol::Decentralised
     }
 
-    /// Whether a transaction after so many attempts reads at replicas, where rows are homed
-    /// elsewhere.
+    /// Whether a transaction that failed this many times before reads rows of other regions at
+    /// replicas in its own.
     pub(super) fn reads_at_replicas(self, attempts: u32) -> bool {
         !self.reads_at_primaries() && (attempts < ATTEMPTS_AT_REPLICAS || !self.reads_fresh_after_aborts)
     }
 
-    /// Whether a transaction after so many attempts comes before younger ones. Who reads at
-    /// primaries has queued for whatever it locks. The baselines of the benches overtake, as they
-    /// do.
+    /// Whether a transaction that failed this many times before comes before younger ones. A
+    /// transaction that reads at primaries always does: it has queued for the rows that it locks.
     pub(super) fn is_late(self, attempts: u32) -> bool {
         self.reads_at_primaries() || attempts >= ATTEMPTS_AT_REPLICAS
     }

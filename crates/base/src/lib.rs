@@ -17,9 +17,11 @@
 //! * [`runtime`]: the only door to clocks, randomness, the network and the disk. A cluster whose
 //!   nodes run on a simulated runtime is deterministic. [`workers`] says which threads must not
 //!   wait for a disk.
+//! * [`alarm`]: tasks whose panic must not go unnoticed.
 //!
 //! This crate knows nothing about SQL, Raft, or how anything is stored.
 
+pub mod alarm;
 pub mod ballot;
 pub mod envelope;
 pub mod error;

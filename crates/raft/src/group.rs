@@ -15,6 +15,7 @@ use crate::{Claim, GroupOptions, Members, NodeLog, Progress, ProposeError, Propo
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use meridian_base::alarm::alarmed;
 use meridian_base::runtime::Runtime;
 use meridian_base::{Error, GroupId, LogPosition, NodeId, Result};
 use openraft::async_runtime::WatchReceiver;
@@ -169,7 +170,10 @@ impl Group {
             entries_kept: options.entries_kept,
             log: handle.clone(),
         };
-        let tasks = vec![tokio::spawn(follower.run()).abort_handle(), tokio::spawn(truncator.run()).abort_handle()];
+        let tasks = vec![
+            tokio::spawn(alarmed(follower.run(), log.alarm("what follows a group's leader"))).abort_handle(),
+            tokio::spawn(alarmed(truncator.run(), log.alarm("what truncates a group's log"))).abort_handle(),
+        ];
         Ok(Group(Arc::new(Inner {
             options,
             raft,

@@ -159,7 +159,7 @@ impl Server {
         }
         let pg = PgServer::new(node.sessions(), shared, options);
         let serving = pg.clone();
-        tokio::spawn(async move { serving.serve(listener, config.threads).await });
+        node.spawn(async move { serving.serve(listener, config.threads).await });
         let told = config.data_dir.join(SQL_ADDR_FILE);
         std::fs::write(&told, format!("{sql_addr}\n"))
             .map_err(|e| Error::fatal(format!("cannot write {}: {e}", told.display())))?;
@@ -201,7 +201,7 @@ impl Server {
         }
         let listener = tokio::net::UnixListener::bind(path).map_err(failed)?;
         let serving = self.pg.clone();
-        tokio::spawn(async move { serving.serve_unix(listener).await });
+        self.node.spawn(async move { serving.serve_unix(listener).await });
         Ok(())
     }
 

@@ -5,12 +5,17 @@
 //! files, and the directory stays locked. So whatever a node starts it starts here, and
 //! [`Tasks::stop`] ends all of it. What a task was in the middle of is cut off, as by a crash,
 //! which everything on the disk is made for.
+//!
+//! No other task does the work of one that panics, and it may leave its node's state half changed.
+//! So a panic is a failure of the node ([`Tasks::failure`]), which then stops.
 
+use meridian_base::alarm::alarmed;
 use meridian_base::runtime::{BoxFuture, Runtime};
 use meridian_base::{Error, Result};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// See the module.
@@ -19,6 +24,7 @@ pub(crate) struct Tasks {
     /// Whoever starts a task may run elsewhere, and end before it.
     work: Handle,
     protocol: Handle,
+    failure: watch::Sender<Option<Error>>,
 }
 
 impl Tasks {
@@ -28,13 +34,19 @@ impl Tasks {
             running: Mutex::new(Some(JoinSet::new())),
             work: runtime.work_scheduler(),
             protocol: runtime.protocol_scheduler(),
+            failure: watch::Sender::new(None),
         }
     }
 
     /// None yet, all on the scheduler that this is called on.
     #[cfg(test)]
     pub fn here() -> Tasks {
-        Tasks { running: Mutex::new(Some(JoinSet::new())), work: Handle::current(), protocol: Handle::current() }
+        Tasks {
+            running: Mutex::new(Some(JoinSet::new())),
+            work: Handle::current(),
+            protocol: Handle::current(),
+            failure: watch::Sender::new(None),
+        }
     }
 
     /// Starts a task; not any more once the node has stopped.
@@ -53,8 +65,24 @@ impl Tasks {
         if let Some(running) = &mut *self.running.lock() {
             // Those that have ended are forgotten.
             while running.try_join_next().is_some() {}
-            running.spawn_on(task, scheduler);
+            running.spawn_on(alarmed(task, self.alarm()), scheduler);
         }
+    }
+
+    /// What the panic of a task of the node does.
+    pub fn alarm(&self) -> impl FnOnce() + Send + 'static {
+        let failure = self.failure.clone();
+        move || fail(&failure, Error::fatal("a background task of the node panicked").detail("The lines before say where."))
+    }
+
+    /// The node cannot go on. The first error is the one that is told.
+    pub fn fail(&self, e: Error) {
+        fail(&self.failure, e);
+    }
+
+    /// The error that this node cannot live with, once there is one.
+    pub fn failure(&self) -> watch::Receiver<Option<Error>> {
+        self.failure.subscribe()
     }
 
     /// Runs a future where [`Tasks::spawn_protocol`] runs tasks, and with it whatever it starts.
@@ -70,6 +98,10 @@ impl Tasks {
             running.shutdown().await;
         }
     }
+}
+
+fn fail(failure: &watch::Sender<Option<Error>>, e: Error) {
+    failure.send_if_modified(|f| f.is_none().then(|| *f = Some(e)).is_some());
 }
 
 #[cfg(test)]
@@ -94,5 +126,20 @@ mod tests {
         let late = held.clone();
         tasks.spawn(async move { drop(late) });
         assert_eq!(Arc::strong_count(&held), 1, "nothing is started any more");
+    }
+    #[tokio::test]
+    async fn a_node_fails_when_one_of_its_tasks_panics() {
+        for start in [Tasks::spawn as fn(&Tasks, BoxFuture<'static, ()>), Tasks::spawn_protocol] {
+            let tasks = Tasks::here();
+            start(&tasks, Box::pin(async {}));
+            tokio::task::yield_now().await;
+            assert!(tasks.failure().borrow().is_none());
+            start(&tasks, Box::pin(async { panic!("planted") }));
+            let mut failure = tasks.failure();
+            let told = failure.wait_for(Option::is_some).await.expect("the tasks live").clone();
+            assert!(told.is_some_and(|e| e.message().contains("panicked")));
+            tasks.fail(Error::fatal("another"));
+            assert!(tasks.failure().borrow().as_ref().is_some_and(|e| e.message().contains("panicked")), "the first is told");
+        }
     }
 }

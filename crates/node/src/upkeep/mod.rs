@@ -6,6 +6,7 @@ mod sweep;
 use crate::membership::shared::Shared;
 use crate::membership::space;
 use meridian_base::Timestamp;
+use meridian_base::alarm::alarmed;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -54,9 +55,9 @@ pub(crate) fn start(shared: &Arc<Shared>, gc_ttl: Duration, gc_interval: Duratio
             }
         }
     };
-    of_node.runtime.spawn_io("flush", Box::pin(of_node.life.needed(flushes)));
+    of_node.runtime.spawn_io("flush", Box::pin(alarmed(flushes, of_node.life.tasks.alarm())));
     let sweeps = sweep::keep(of_node.clone(), sweep_due);
-    of_node.runtime.spawn_io("sweep", Box::pin(of_node.life.needed(sweeps)));
+    of_node.runtime.spawn_io("sweep", Box::pin(alarmed(sweeps, of_node.life.tasks.alarm())));
     let shared = of_node.clone();
     of_node.spawn(async move {
         let mut log_failure = shared.groups.common.log.failure();

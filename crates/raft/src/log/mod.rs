@@ -30,6 +30,7 @@ pub(crate) use entries::LogEntry;
 use entries::{Entries, Found, Place};
 pub(crate) use frame::{EntryKind, Vote};
 
+use meridian_base::alarm::alarmed;
 use meridian_base::runtime::Runtime;
 use meridian_base::{Error, GroupId, LogPosition, Result};
 use parking_lot::Mutex;
@@ -183,8 +184,19 @@ impl NodeLog {
         let (sender, queue) = mpsc::unbounded_channel();
         let marks = recovered.marks;
         let writer = Writer { shared: shared.clone(), queue, current, tail, prepared, marks, contents, spares, marks_due: true };
-        runtime.spawn_io(LOG_THREAD, Box::pin(writer.run()));
-        Ok(NodeLog { shared, queue: sender })
+        let log = NodeLog { shared, queue: sender };
+        let alarm = log.alarm("the writer of the log");
+        runtime.spawn_io(LOG_THREAD, Box::pin(alarmed(writer.run(), alarm)));
+        Ok(log)
+    }
+
+    /// What ends the log when a task panics that acknowledges or uses it.
+    pub(crate) fn alarm(&self, of: &'static str) -> impl FnOnce() + Send + 'static {
+        let shared = self.shared.clone();
+        move || {
+            let e = Error::fatal(format!("{of} panicked")).detail("The lines before say where.");
+            shared.failure.send_if_modified(|f| f.is_none().then(|| *f = Some(e)).is_some());
+        }
     }
 
     /// Whether the log has nothing of a group: no entry, and none that was purged.

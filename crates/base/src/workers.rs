@@ -5,9 +5,10 @@
 //! with a disk belongs to [`run_io`](crate::runtime::Runtime) and `spawn_io`, which have threads of
 //! their own.
 //!
-//! The program that starts a scheduler declares its workers. A function that syncs calls
-//! [`assert_may_wait`]; with debug assertions, as in all tests, that panics on a worker. Reads do
-//! not call it: a row is read on the session's own thread.
+//! The program that starts a scheduler declares its workers. Each operation of the server's
+//! [`Disk`](crate::runtime::Disk) calls [`assert_may_wait`]; with debug assertions, as in all
+//! tests, that panics on a worker. Reads of rows are the exception: the store reads its tables by
+//! itself, on the thread of the session or of the primary that asks.
 
 use std::cell::Cell;
 

@@ -2,6 +2,7 @@
 //! files.
 
 use meridian_base::runtime::{BoxFuture, Disk, DiskFile, Listener, Runtime, Space, Stream};
+use meridian_base::workers;
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -131,6 +132,7 @@ impl Disk for MemoryDisk {
 
 impl DiskFile for MemoryFile {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+        workers::assert_may_wait("reading a file");
         let state = self.state.lock();
         let from = state.current.get(offset as usize..).unwrap_or_default();
         let n = from.len().min(buf.len());

@@ -341,9 +341,11 @@ impl MachineDisk {
 
 impl Disk for MachineDisk {
     fn open(&self, path: &str, create: bool) -> io::Result<Box<dyn DiskFile>> {
+        workers::assert_may_wait("opening a file");
         Ok(Box::new(self.open_file(path, create)?))
     }
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        workers::assert_may_wait("listing a folder");
         let entries = match fs::read_dir(self.folder(folder)?) {
             Ok(entries) => entries,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -360,6 +362,7 @@ impl Disk for MachineDisk {
         Ok(names)
     }
     fn remove(&self, path: &str) -> io::Result<()> {
+        workers::assert_may_wait("removing a file");
         fs::remove_file(self.path(path)?)
     }
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -404,6 +407,7 @@ pub struct MachineFile {
 
 impl DiskFile for MachineFile {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+        workers::assert_may_wait("reading a file");
         let mut read = 0;
         while read < buf.len() {
             match self.file.read_at(&mut buf[read..], offset + read as u64) {
@@ -416,15 +420,18 @@ impl DiskFile for MachineFile {
         Ok(read)
     }
     fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        workers::assert_may_wait("writing a file");
         self.file.write_all_at(data, offset)
     }
     fn len(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }
     fn set_len(&self, len: u64) -> io::Result<()> {
+        workers::assert_may_wait("resizing a file");
         self.file.set_len(len)
     }
     fn allocate(&self, len: u64) -> io::Result<()> {
+        workers::assert_may_wait("taking room for a file");
         let len = libc::off_t::try_from(len).map_err(io::Error::other)?;
         // SAFETY: the descriptor is open for the length of the call, which touches no memory.
         match unsafe { libc::posix_fallocate(self.file.as_raw_fd(), 0, len) } {

@@ -261,7 +261,8 @@ impl Newcoming<'_> {
         *state = None;
         // A directory that says whose it is needs no token. One that stays is not looked at any
         // more.
-        let _ = self.shared.runtime.disk().remove(FILE);
+        let runtime = self.shared.runtime.clone();
+        let _ = self.shared.runtime.run_io("joined", move || runtime.disk().remove(FILE)).await;
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Entry, LeaderId, LogId, Types, from_log_entry, option_to_position, to_log_entry, to_log_id, to_position};
 use crate::log::{GroupHandle, Vote};
-use futures::Stream;
+use futures::{Stream, StreamExt, TryStreamExt};
 use meridian_base::NodeId;
 use openraft::storage::{IOFlushed, LogState, RaftLogReader, RaftLogStorage};
 use std::fmt::Debug;
@@ -22,8 +22,8 @@ pub(crate) struct Storage {
 }
 
 impl Storage {
-    fn read(&self, start: u64, end: u64, bytes_max: usize) -> io::Result<Vec<Entry>> {
-        let entries = self.handle.read(start + 1, end.saturating_add(1), bytes_max).map_err(io::Error::other)?;
+    async fn read(&self, start: u64, end: u64, bytes_max: usize) -> io::Result<Vec<Entry>> {
+        let entries = self.handle.read(start + 1, end.saturating_add(1), bytes_max).await.map_err(io::Error::other)?;
         entries.into_iter().map(|e| from_log_entry(e).map_err(io::Error::other)).collect()
     }
 }
@@ -45,40 +45,32 @@ fn bounds(range: impl RangeBounds<u64>) -> (u64, u64) {
 impl RaftLogReader<Types> for Storage {
     async fn try_get_log_entries<RB: RangeBounds<u64> + Clone + Debug + Send>(&mut self, range: RB) -> io::Result<Vec<Entry>> {
         let (start, end) = bounds(range);
-        self.read(start, end, usize::MAX)
+        self.read(start, end, usize::MAX).await
     }
 
+    /// For a follower: the entries from `start` on, or none where that one was purged.
     async fn limited_get_log_entries(&mut self, start: u64, end: u64) -> io::Result<Vec<Entry>> {
-        self.read(start, end, self.message_bytes_max)
+        let entries = self.read(start, end, self.message_bytes_max).await?;
+        Ok(if entries.first().is_some_and(|first| first.log_id.index == start) { entries } else { Vec::new() })
     }
 
     async fn entries_stream<RB>(&mut self, range: RB) -> impl Stream<Item = io::Result<Entry>> + Send
     where
         RB: RangeBounds<u64> + Clone + Debug + Send,
     {
-        let (mut next, end) = bounds(range);
-        let storage = self.clone();
-        let mut chunk = Vec::new().into_iter();
-        futures::stream::iter(std::iter::from_fn(move || {
-            if chunk.len() == 0 && next < end {
-                match storage.read(next, end.min(next + READ_ENTRIES), READ_BYTES) {
-                    Ok(entries) if entries.is_empty() => {
-                        let missing = io::Error::other(format!("log entry {} is missing", next + 1));
-                        next = end;
-                        return Some(Err(missing));
-                    }
-                    Ok(entries) => {
-                        next += entries.len() as u64;
-                        chunk = entries.into_iter();
-                    }
-                    Err(e) => {
-                        next = end;
-                        return Some(Err(e));
-                    }
-                }
+        let (next, end) = bounds(range);
+        let chunks = futures::stream::try_unfold((self.clone(), next), move |(storage, next)| async move {
+            if next >= end {
+                return Ok(None);
             }
-            chunk.next().map(Ok)
-        }))
+            let entries = storage.read(next, end.min(next + READ_ENTRIES), READ_BYTES).await?;
+            if entries.is_empty() {
+                return Err(io::Error::other(format!("log entry {} is missing", next + 1)));
+            }
+            let next = next + entries.len() as u64;
+            Ok(Some((futures::stream::iter(entries.into_iter().map(Ok)), (storage, next))))
+        });
+        chunks.try_flatten().boxed()
     }
 
     async fn read_vote(&mut self) -> io::Result<Option<super::Vote>> {
@@ -133,7 +125,6 @@ mod tests {
     use crate::log::{EntryKind, LogEntry, LogOptions, NodeLog};
     use crate::testing::{MemoryDisk, TestRuntime};
     use bytes::Bytes;
-    use futures::StreamExt;
     use meridian_base::{GroupId, LogPosition};
     use std::sync::Arc;
 

@@ -44,6 +44,15 @@ pub(super) enum Found {
     OnDisk(LogPosition, Place),
 }
 
+impl Found {
+    pub(super) fn in_memory(&self) -> Option<LogEntry> {
+        match self {
+            Found::Here(entry) => Some(entry.clone()),
+            Found::OnDisk(..) => None,
+        }
+    }
+}
+
 /// A group's entries, vote and truncation point.
 #[derive(Debug)]
 pub(super) struct Entries {
@@ -91,6 +100,11 @@ impl Entries {
 
     fn slot(&self, index: u64) -> Option<&Slot> {
         self.slots.get(usize::try_from(index.checked_sub(self.first)?).ok()?)
+    }
+
+    /// Whether the entry is there.
+    pub(super) fn has(&self, position: LogPosition) -> bool {
+        self.slot(position.index).is_some_and(|slot| slot.term == position.term)
     }
 
     /// Appends behind the last entry.

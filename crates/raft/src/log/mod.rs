@@ -43,6 +43,8 @@ use writer::{Job, Work, Writer};
 
 /// The name of the thread that writes the log.
 pub const LOG_THREAD: &str = "log";
+/// The thread of reads of entries that are not in memory any more.
+const LOG_READ_THREAD: &str = "log-read";
 /// The thread of work on snapshots.
 pub(crate) const SNAPSHOT_THREAD: &str = "snapshot";
 
@@ -352,22 +354,44 @@ impl GroupHandle {
     }
 
     /// The entries from `from` up to, not including, `to`; fewer at the end of the log, or above
-    /// `bytes_max` (but at least one).
-    pub(crate) fn read(&self, from: u64, to: u64, bytes_max: usize) -> Result<Vec<LogEntry>> {
+    /// `bytes_max` (but at least one). Those that are in memory are there at once; a thread of its
+    /// own reads others back from their files. Entries that are purged meanwhile end the answer.
+    pub(crate) async fn read(&self, from: u64, to: u64, bytes_max: usize) -> Result<Vec<LogEntry>> {
         let found = self.group.entries.lock().read(from, to, bytes_max);
-        found.into_iter().map(|f| self.load(f)).collect()
+        let in_memory: Option<Vec<LogEntry>> = found.iter().map(Found::in_memory).collect();
+        if let Some(entries) = in_memory {
+            return Ok(entries);
+        }
+        let (shared, group) = (self.log.shared.clone(), self.group.clone());
+        self.log.shared.runtime.run_io(LOG_READ_THREAD, move || shared.load(&group, found)).await
     }
+}
 
-    fn load(&self, found: Found) -> Result<LogEntry> {
-        match found {
-            Found::Here(entry) => Ok(entry),
-            Found::OnDisk(position, place) => {
-                let segment = self.log.shared.segments.lock().get(&place.segment).cloned();
-                let Some(segment) = segment else {
-                    return Err(Error::unavailable(format!("entry {position} was purged while it was being read")));
-                };
-                segment.read_entry(self.log.shared.runtime.disk(), self.group.id, position, place)
+impl Shared {
+    /// What was found, read from the files where it is there, up to the first entry that the group
+    /// does not have any more.
+    fn load(&self, group: &GroupLog, found: Vec<Found>) -> Result<Vec<LogEntry>> {
+        let mut entries = Vec::with_capacity(found.len());
+        for found in found {
+            let (position, place) = match found {
+                Found::Here(entry) => {
+                    entries.push(entry);
+                    continue;
+                }
+                Found::OnDisk(position, place) => (position, place),
+            };
+            let segment = self.segments.lock().get(&place.segment).cloned();
+            let loaded = match segment {
+                Some(segment) => segment.read_entry(self.runtime.disk(), group.id, position, place),
+                None => Err(Error::fatal(format!("entry {position} of group {} is in a file that was freed", group.id))),
+            };
+            match loaded {
+                Ok(entry) => entries.push(entry),
+                // Its file may be in use for something else by now.
+                Err(_) if !group.entries.lock().has(position) => break,
+                Err(e) => return Err(e),
             }
         }
+        Ok(entries)
     }
 }

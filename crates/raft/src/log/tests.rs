@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::{FileDisk, MemoryDisk, TestRuntime};
 use bytes::Bytes;
 use meridian_base::runtime::Disk;
-use meridian_base::{ErrorKind, NodeId};
+use meridian_base::{ErrorKind, NodeId, workers};
 use proptest::prelude::*;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -38,9 +38,9 @@ async fn append(group: &GroupHandle, entries: Vec<LogEntry>) -> Result<()> {
     receive.await.expect("the writer answers")
 }
 
-fn all(group: &GroupHandle) -> Vec<LogEntry> {
+async fn all(group: &GroupHandle) -> Vec<LogEntry> {
     let (purged, last) = group.bounds();
-    group.read(purged.index + 1, last.index + 1, usize::MAX).unwrap()
+    group.read(purged.index + 1, last.index + 1, usize::MAX).await.unwrap()
 }
 
 fn has_segment(disk: &dyn Disk, number: u64) -> bool {
@@ -59,7 +59,7 @@ async fn what_is_written_is_there_after_a_restart() {
     a.truncate(20);
     a.purge(LogPosition { index: 5, term: 1 });
     append(&a, vec![entry(21, 2, 10)]).await.unwrap();
-    let before = all(&a);
+    let before = all(&a).await;
     assert_eq!(before.len(), 16);
     drop((a, b, log));
 
@@ -68,7 +68,7 @@ async fn what_is_written_is_there_after_a_restart() {
     let a = log.group(G);
     assert_eq!(a.vote(), Some(vote));
     assert_eq!(a.bounds(), (LogPosition { index: 5, term: 1 }, LogPosition { index: 21, term: 2 }));
-    assert_eq!(all(&a), before);
+    assert_eq!(all(&a).await, before);
     assert_eq!(log.group(GroupId(3)).bounds().1.index, 1);
 }
 
@@ -98,7 +98,7 @@ async fn a_group_that_was_forgotten_keeps_its_vote_and_begins_anew() {
     let log = open(&disk).await.unwrap();
     let a = log.group(G);
     assert_eq!((a.bounds().0, a.bounds().1), (LogPosition { index: 65, term: 3 }, LogPosition { index: 71, term: 3 }));
-    assert_eq!(all(&a), (66..=71).map(|i| entry(i, 3, 200)).collect::<Vec<_>>());
+    assert_eq!(all(&a).await, (66..=71).map(|i| entry(i, 3, 200)).collect::<Vec<_>>());
 }
 
 /// How far the first life was purged is said again at the beginning of every segment, and after
@@ -125,7 +125,7 @@ async fn what_was_purged_in_a_first_life_takes_nothing_from_the_second() {
             written.push(next);
         }
         assert!(log.status().segments as u64 > first, "the test shows nothing");
-        assert_eq!(all(&open(&disk.reboot()).await.unwrap().group(G)), written, "restarted: {is_restarted}");
+        assert_eq!(all(&open(&disk.reboot()).await.unwrap().group(G)).await, written, "restarted: {is_restarted}");
         // Nor does what the first life kept alive stay.
         a.purge(LogPosition { index: 39, term: 3 });
         append(&a, vec![entry(41, 3, 0)]).await.unwrap();
@@ -160,7 +160,7 @@ async fn segments_of_votes_alone_are_freed_in_their_turn() {
         assert!(log.status().segments <= 2, "{:?}", log.status());
         let log = open(&disk.reboot()).await.unwrap();
         assert_eq!(log.group(G).vote().unwrap().term, term);
-        assert_eq!(all(&log.group(GroupId(3))), [entry(61, 1, 10)]);
+        assert_eq!(all(&log.group(GroupId(3))).await, [entry(61, 1, 10)]);
     }
 }
 
@@ -224,13 +224,66 @@ async fn an_entry_is_read_from_its_place_or_not_at_all() {
         },
     );
     assert!(!frames(&second).is_empty());
-    let read = || log.group(group).read(index, index + 1, usize::MAX);
-    assert_eq!(read().unwrap(), [entry(index, 1, 200)]);
+    let handle = log.group(group);
+    let read = || handle.read(index, index + 1, usize::MAX);
+    assert_eq!(read().await.unwrap(), [entry(index, 1, 200)]);
     for (what, other) in [("another entry", beside), ("another group's", of_other), ("another file's", of_file)] {
         disk.edit(&first, |bytes| bytes[at..at + size].copy_from_slice(&other));
-        let error = read().expect_err(what);
+        let error = read().await.expect_err(what);
         assert!(error.message().contains("is damaged at offset"), "{what}: {error}");
     }
+}
+
+/// The protocol's thread sends what it reads back to followers that are behind, and must not wait
+/// for a disk itself.
+#[test]
+#[allow(clippy::disallowed_methods, reason = "it is about threads")]
+fn entries_that_left_memory_are_read_by_another_thread() {
+    let worker = std::thread::spawn(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let with_threads = TestRuntime { threads: true, ..TestRuntime::new(MemoryDisk::default(), 1) };
+            let log = NodeLog::open(Arc::new(with_threads), options()).await.unwrap();
+            let group = log.group(G);
+            append(&group, (1..=20).map(|i| entry(i, 1, 100)).collect()).await.unwrap();
+            let found = group.group.entries.lock().read(1, 21, usize::MAX);
+            assert!(found.iter().any(|f| f.in_memory().is_none()) && found.iter().any(|f| f.in_memory().is_some()));
+            workers::declare();
+            assert_eq!(all(&group).await, (1..=20).map(|i| entry(i, 1, 100)).collect::<Vec<_>>());
+        });
+    });
+    worker.join().expect("nothing is read on the worker");
+}
+
+/// The files of entries that are purged while they are read may be another segment's by then.
+#[tokio::test(start_paused = true)]
+async fn a_read_ends_at_an_entry_that_is_purged_meanwhile() {
+    let log = open(&MemoryDisk::default()).await.unwrap();
+    let group = log.group(G);
+    let mut last = 0;
+    let mut more = async |entries| {
+        for _ in 0..entries {
+            last += 1;
+            append(&group, vec![entry(last, 1, 200)]).await.unwrap();
+        }
+        last
+    };
+    more(30).await;
+    let found = group.group.entries.lock().read(1, 31, usize::MAX);
+    let loaded = |found: &[Found]| log.shared.load(&group.group, found.to_vec());
+    assert_eq!(loaded(&found).unwrap().len(), 30);
+    group.purge(LogPosition { index: 25, term: 1 });
+    let end = more(30).await;
+    assert!(log.status().segments < 5, "files were freed: {:?}", log.status());
+    assert_eq!(loaded(&found).unwrap(), [], "the first of them is gone");
+    assert_eq!(loaded(&found[25..]).unwrap().len(), 5, "these are there");
+    // What is there and cannot be read is damage.
+    group.purge(LogPosition { index: end - 1, term: 1 });
+    let here = group.group.entries.lock().read(end, end + 1, usize::MAX);
+    log.shared.segments.lock().clear();
+    let lost =
+        here.into_iter().map(|_| Found::OnDisk(LogPosition { index: end, term: 1 }, Place { segment: 1, offset: 0, bytes: 8 }));
+    assert_eq!(loaded(&lost.collect::<Vec<_>>()).unwrap_err().kind(), ErrorKind::Fatal);
 }
 
 /// What was handed over before is durable, what comes after is refused, and the log ends.
@@ -315,8 +368,8 @@ async fn purged_segments_are_recycled_and_their_old_frames_ignored() {
             assert_eq!(status.segments + status.spare_segments, files, "spare files are found again");
             let restarted = restarted.group(G);
             assert_eq!(restarted.bounds().1.index, index);
-            let read = restarted.read(index - 2, index + 1, usize::MAX).unwrap();
-            assert_eq!(read, group.read(index - 2, index + 1, usize::MAX).unwrap());
+            let read = restarted.read(index - 2, index + 1, usize::MAX).await.unwrap();
+            assert_eq!(read, group.read(index - 2, index + 1, usize::MAX).await.unwrap());
         }
     }
     assert!(disk.bytes() < 5 * 4_096 + 2_048, "{}", disk.bytes());
@@ -405,14 +458,14 @@ async fn the_rest_of_a_torn_batch_never_follows_what_is_written_later() {
     assert_eq!(log.group(G).bounds().1.index, 1, "the batch was not acknowledged");
     append(&log.group(G), vec![entry(2, 2, 100)]).await.unwrap();
     let restarted = open(&torn.reboot()).await.unwrap().group(G);
-    assert_eq!(all(&restarted), [entry(1, 1, 100), entry(2, 2, 100)]);
+    assert_eq!(all(&restarted).await, [entry(1, 1, 100), entry(2, 2, 100)]);
     // More than is kept in memory: it is read from where it was written.
     append(&log.group(G), vec![entry(3, 2, 200), entry(4, 2, 200)]).await.unwrap();
-    assert_eq!(all(&log.group(G)), [entry(1, 1, 100), entry(2, 2, 100), entry(3, 2, 200), entry(4, 2, 200)]);
+    assert_eq!(all(&log.group(G)).await, [entry(1, 1, 100), entry(2, 2, 100), entry(3, 2, 200), entry(4, 2, 200)]);
     log.group(G).truncate(2);
     append(&log.group(GroupId(3)), vec![entry(1, 2, 0)]).await.unwrap();
     let log = open(&torn.reboot()).await.unwrap();
-    assert_eq!(all(&log.group(G)), [entry(1, 1, 100), entry(2, 2, 100)]);
+    assert_eq!(all(&log.group(G)).await, [entry(1, 1, 100), entry(2, 2, 100)]);
 }
 
 /// The smallest frame, as the last one that a file has room for, proves as well as any other that
@@ -520,7 +573,7 @@ async fn a_full_disk_makes_the_log_wait_and_loses_nothing() {
         assert_eq!(acknowledged.load(Ordering::Relaxed), 60, "{room}");
         assert!(!*log.waits_for_room().borrow());
         let restarted = open(&disk.reboot()).await.unwrap().group(G);
-        assert_eq!(all(&restarted), (1..=60).map(|i| entry(i, 1, 200)).collect::<Vec<_>>(), "{room}");
+        assert_eq!(all(&restarted).await, (1..=60).map(|i| entry(i, 1, 200)).collect::<Vec<_>>(), "{room}");
     }
 }
 
@@ -603,10 +656,10 @@ async fn real_files_hold_what_was_written() {
             group.purge(LogPosition { index: i - 20, term: 1 });
         }
     }
-    let before = all(&group);
+    let before = all(&group).await;
     log.close().await;
     let log = open(&disk).await.unwrap();
-    assert_eq!(all(&log.group(G)), before);
+    assert_eq!(all(&log.group(G)).await, before);
     let path = folder.path().join(segment_path(2));
     assert!(!path.exists(), "old segments are freed");
 }
@@ -639,7 +692,7 @@ async fn crash_and_recover(seed: u64) {
             let (purged, last) = group.bounds();
             assert!(last.index >= model.last().index, "seed {seed}: {id} lost acknowledged entries");
             for e in model.entries.values().filter(|e| e.position.index > purged.index) {
-                let read = group.read(e.position.index, e.position.index + 1, usize::MAX).unwrap();
+                let read = group.read(e.position.index, e.position.index + 1, usize::MAX).await.unwrap();
                 assert_eq!(read, std::slice::from_ref(e), "seed {seed}: {id}");
             }
             if let (Some(want), Some(got)) = (model.vote, group.vote()) {
@@ -653,7 +706,7 @@ async fn crash_and_recover(seed: u64) {
             let group = log.group(*id);
             model.purged = group.bounds().0;
             model.vote = group.vote();
-            model.entries = all(&group).into_iter().map(|e| (e.position.index, e)).collect();
+            model.entries = all(&group).await.into_iter().map(|e| (e.position.index, e)).collect();
         }
         let mut pending = vec![];
         // What is certain if the machine stops now; what is asked for may come on top.

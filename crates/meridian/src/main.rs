@@ -25,8 +25,8 @@ mod workload;
 
 use clap::{Parser, Subcommand};
 use futures::future::BoxFuture;
-use meridian_server::background_workers;
-use meridian_server::node::base::{Result, workers};
+use meridian_server::background_scheduler;
+use meridian_server::node::base::Result;
 use std::process::ExitCode;
 
 /// A row on its way is a dozen small allocations, and another thread frees some of them: glibc's
@@ -95,12 +95,7 @@ enum Command {
 fn main() -> ExitCode {
     keep_freed_memory();
     let command = Cli::parse().command;
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    if matches!(command, Command::Demo(_) | Command::Start(_)) {
-        runtime.worker_threads(background_workers());
-    }
-    // This thread is none: it may open a node's files.
-    runtime.on_thread_start(workers::declare);
+    let serves_clients = matches!(command, Command::Demo(_) | Command::Start(_));
     let command: BoxFuture<'static, Result<ExitCode>> = match command {
         // The simulator brings a runtime of its own for each of its machines.
         #[cfg(feature = "lab")]
@@ -120,7 +115,7 @@ fn main() -> ExitCode {
         Command::Token(command) => Box::pin(token::run(command)),
         Command::Debug(command) => Box::pin(sql::debug(command)),
     };
-    let runtime = match runtime.enable_all().build() {
+    let runtime = match background_scheduler(serves_clients) {
         Ok(runtime) => runtime,
         Err(e) => {
             eprintln!("meridian: cannot start: {e}");

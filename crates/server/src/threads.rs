@@ -5,7 +5,7 @@
 //! others, which take sessions from it, and that waking and taking costs as much as the statements
 //! do. Here a session stays on the thread that its socket is registered with, and nothing is handed
 //! over. What nodes do in the background is fewer and longer tasks, which wake each other; they
-//! share a scheduler of [`background_workers`] threads. What other nodes count on in time has a
+//! share one scheduler, [`background_scheduler`]. What other nodes count on in time has a
 //! thread of its own, [`ProtocolThread`].
 
 use meridian_base::{Error, Result, workers};
@@ -13,7 +13,7 @@ use std::io;
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
 /// The stack of a session's thread. Planning may use 640 KiB of it (`plan::stack`). Running a plan
@@ -27,8 +27,19 @@ fn cores() -> usize {
 
 /// How many threads a process that serves clients gives to everything else: with more of them than
 /// that, what a commit has to go through wakes one after the other.
-pub fn background_workers() -> usize {
+fn background_workers() -> usize {
     (cores() / 2).max(1)
+}
+
+/// The scheduler of a process's background: few workers if the process serves clients, else one per
+/// core. The thread that blocks on it is no worker, so it may open a node's files.
+#[allow(clippy::disallowed_methods, reason = "its threads are declared here")]
+pub fn background_scheduler(serves_clients: bool) -> io::Result<Runtime> {
+    let mut builder = Builder::new_multi_thread();
+    if serves_clients {
+        builder.worker_threads(background_workers());
+    }
+    builder.on_thread_start(workers::declare).enable_all().build()
 }
 
 /// The threads. Cheap to clone; they end when the last clone has been dropped and the last session
@@ -157,6 +168,19 @@ mod tests {
     use std::collections::BTreeMap;
     use std::io::Read;
     use tokio::io::AsyncWriteExt;
+
+    /// A disk that is slow would hold up what such a thread does for others.
+    #[test]
+    fn no_thread_of_a_scheduler_may_wait_for_a_disk() {
+        let background = background_scheduler(true).unwrap();
+        let (protocol, sessions) = (ProtocolThread::start().unwrap(), SessionThreads::start().unwrap());
+        let schedulers = sessions.0.iter().map(|thread| thread.scheduler.clone());
+        for scheduler in schedulers.chain([background.handle().clone(), protocol.scheduler()]) {
+            let may_wait = scheduler.spawn(async { workers::may_wait() });
+            assert!(!background.block_on(may_wait).unwrap());
+        }
+        assert!(background.block_on(async { workers::may_wait() }), "the thread that blocks on it is none");
+    }
 
     #[tokio::test]
     #[allow(clippy::disallowed_methods, reason = "sockets of the machine are what is tested")]

@@ -5,7 +5,6 @@ use meridian_base::{Error, NodeId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 /// See the module.
 pub struct Lifecycle {
@@ -13,8 +12,6 @@ pub struct Lifecycle {
     id: AtomicU32,
     /// Differs from one run of the process to the next.
     pub(crate) incarnation: u64,
-    /// When this process began to listen for others.
-    pub(crate) started: Instant,
     /// It knows who it is, and takes messages for it.
     is_open: AtomicBool,
     stopping: watch::Sender<bool>,
@@ -26,7 +23,6 @@ impl Lifecycle {
         Arc::new(Lifecycle {
             id: AtomicU32::new(0),
             incarnation,
-            started: Instant::now(),
             is_open: AtomicBool::new(false),
             stopping: watch::Sender::new(false),
             tasks,

@@ -123,8 +123,9 @@ impl Peers {
 
     /// The nearest node through which another one can be reached, if it cannot be reached directly.
     pub(crate) fn detour(&self, to: NodeId) -> Option<NodeId> {
+        let known = self.rpc.known_since(to)?;
         let peers = self.all.read();
-        let answered = peers.get(&to).map_or(self.life.started, |p| p.answered);
+        let answered = peers.get(&to).map_or(known, |p| p.answered);
         if answered.elapsed() < LINK_SILENT {
             return None;
         }
@@ -132,13 +133,15 @@ impl Peers {
         may.min_by_key(|(node, p)| (p.round_trip, **node)).map(|(node, _)| *node)
     }
 
-    /// How long nobody that this node hears has heard of another one. This node hears itself.
+    /// How long no node that this one hears has heard of another one; at most since that one is
+    /// known here. This node hears itself.
     pub(crate) fn silence(&self, node: NodeId) -> Duration {
         if node == self.life.me() {
             return Duration::ZERO;
         }
+        let Some(known) = self.rpc.known_since(node) else { return Duration::ZERO };
         let peers = self.all.read();
-        let directly = peers.get(&node).map_or(self.life.started, |p| p.heard);
+        let directly = peers.get(&node).map_or(known, |p| p.heard);
         let through = peers.values().filter(|p| p.hears.contains(&node)).map(|p| p.heard).max();
         through.map_or(directly, |heard| heard.max(directly)).elapsed()
     }

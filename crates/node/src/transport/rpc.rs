@@ -148,6 +148,7 @@ pub struct Claim {
 
 struct Peer {
     id: NodeId,
+    since: Instant,
     /// Where the catalog says that it is, or the copy of its addresses
     /// ([`crate::membership::address_book`]).
     recorded: RwLock<String>,
@@ -326,6 +327,7 @@ impl Rpc {
         let peer = peers.entry(record.id).or_insert_with(|| {
             Arc::new(Peer {
                 id: record.id,
+                since: Instant::now(),
                 recorded: RwLock::new(record.addr.clone()),
                 found: RwLock::default(),
                 is_remote_region: AtomicBool::new(is_remote),
@@ -347,6 +349,11 @@ impl Rpc {
     /// Whether a node is known here.
     pub fn knows(&self, node: NodeId) -> bool {
         self.peers.read().contains_key(&node)
+    }
+
+    /// Since when a node is known here.
+    pub fn known_since(&self, node: NodeId) -> Option<Instant> {
+        self.peers.read().get(&node).map(|p| p.since)
     }
 
     /// Whether a node is known and in this node's region.

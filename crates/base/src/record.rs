@@ -1,4 +1,4 @@
-//! What a group's log contains (design: replication, «Log records»).
+//! What a group's log contains.
 //!
 //! One Raft entry carries one [`Payload`]: the group's new closed timestamp, its watermark, and a
 //! few records. Applying a payload is deterministic and idempotent.

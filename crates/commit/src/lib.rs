@@ -1,5 +1,5 @@
 //! The commit of transactions over several groups: decentralised two-phase commit and its recovery,
-//! as pure state machines (design: transactions, «Several participants»; SunStorm §4.4; S-DUR
+//! as pure state machines (SunStorm §4.4; S-DUR
 //! §3.4).
 //!
 //! # The protocol in a page

@@ -1,4 +1,4 @@
-//! A transaction's commit over shared tuples, step by step (design: pods, «Commit at a host»).
+//! A transaction's commit over shared tuples, step by step (`docs/design/pod.md`).
 //!
 //! ```text
 //!  step   lock the tuples it writes: list, look, take, pending body

@@ -332,7 +332,7 @@ impl Remove {
     }
 }
 
-/// A walk along the tuples of a range, in order (design: pods, «Ranges»). A tuple that is there
+/// A walk along the tuples of a range, in order (`docs/design/pod.md`). A tuple that is there
 /// during the whole walk is met.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Walk {

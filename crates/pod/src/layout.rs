@@ -1,4 +1,4 @@
-//! Where everything lies in a segment (design: pods, «The segment»).
+//! Where everything lies in a segment (`docs/design/pod.md`).
 //!
 //! ```text
 //! coherent   header 4 KiB | hosts: 512 bytes each | slots: 1,024 words | chunk table: 64 bytes a chunk

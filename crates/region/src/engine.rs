@@ -271,8 +271,8 @@ impl Engine {
         Engine { shares: self.shares.folding_from(late_keys), ..self }
     }
 
-    /// How long the physical clock still takes to pass the last ceiling (design: leases: it
-    /// *waits*, it does not jump).
+    /// How long the physical clock still takes to pass the last ceiling. The primary
+    /// waits; it never moves its clock there.
     pub fn start_wait(&self, physical_micros: u64) -> Duration {
         if Timestamp::from_micros(physical_micros) > self.start_above {
             return Duration::ZERO;
@@ -280,8 +280,8 @@ impl Engine {
         Duration::from_micros(self.start_above.micros() + 1 - physical_micros)
     }
 
-    /// Whether an answer computed under this term's lease may still leave (design: «checked when an
-    /// answer leaves»). The caller checks the real-time lease (quorum contact) as well.
+    /// Whether an answer computed under this term's lease may still leave; asked when it leaves.
+    /// The caller checks the real-time lease (quorum contact) as well.
     pub fn may_serve(&self, clock: &Clock, physical_micros: u64) -> bool {
         let now = clock.now(physical_micros);
         self.phase == Phase::Serving && now > self.start_above && now <= self.ceiling
@@ -305,7 +305,7 @@ impl Engine {
 // --- commits
 
 impl Engine {
-    /// Certifies a transaction (design: certification at a primary). On [`Certified::Append`] it is
+    /// Certifies a transaction. On [`Certified::Append`] it is
     /// in flight.
     pub fn certify<V: Versions>(
         &mut self,

@@ -1,4 +1,4 @@
-//! Wait queues for hot rows (design: transactions, «Wait queues»).
+//! Wait queues for hot rows.
 //!
 //! `UPDATE`, `DELETE` and `SELECT … FOR UPDATE` take an entry for the key *before* they read it, so
 //! that transactions on a hot row line up, first in first out, instead of failing each other's

@@ -1,5 +1,5 @@
-//! One primitive for every wait: a ticket, and what ends it (design: certification: «One primitive
-//! (item, wake on durable, outcome, or clock) serves all waits»).
+//! One primitive for every wait: a ticket, and what ends it. A wait ends when
+//! something is durable or decided, or when the clock has come to a time.
 //!
 //! The engine never sleeps. It hands out a [`Ticket`]; when what it waits for has happened, the
 //! ticket is in the list that the engine's event functions return, and the caller (which attached a

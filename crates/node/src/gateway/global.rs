@@ -1,4 +1,4 @@
-//! GLOBAL rows away from their primary (design: replication, «GLOBAL tables»): read in every region
+//! GLOBAL rows away from their primary: read in every region
 //! at present time, and certified by whoever takes part in a transaction, without a message to
 //! another region.
 //!

@@ -579,7 +579,7 @@ pub enum Changed {
 }
 
 /// «No version will appear at or below `closed` that is not in the log by entry `index`, except
-/// those of transactions prepared by then» (design: replication, closed timestamps).
+/// those of transactions prepared by then».
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClosedPromise {
     pub group: GroupId,

@@ -1,5 +1,5 @@
-//! A site's part in rounds of the protocol `majority` (design: escrow, E14, E15, E17 to E20; what
-//! it writes and when is in `docs/design/majority.md`, «What the caller does»).
+//! A site's part in rounds of the protocol `majority` (`docs/design/escrow.md`, E14, E15, E17 to
+//! E20; what it writes and when is in `docs/design/majority.md`, «What the caller does»).
 //!
 //! The rules of the rounds are [`Site`]'s. Here a step of it finds what is applied, and becomes one
 //! transaction of the group: certified in the turn in which the free tokens were read, so that no

@@ -1,6 +1,5 @@
 //! What the primary does for transactions over several groups: certify and reserve a slice, take an
-//! outcome, check a read-only round (design: transactions, «Several participants» and «Read-only,
-//! fresh, several groups»).
+//! outcome, check a read-only round.
 //!
 //! Who votes what, and what the outcome is, crate `commit` knows. Here is what it means for
 //! timestamps and for others:
@@ -109,7 +108,7 @@ pub(super) fn reserved(reads: &[ReadEntry]) -> Vec<Reserved> {
 }
 
 impl Engine {
-    /// Certifies a slice (design: certification at a primary) and reserves what it reads and
+    /// Certifies a slice and reserves what it reads and
     /// writes.
     pub fn prepare<V: Versions>(
         &mut self,
@@ -206,7 +205,7 @@ impl Engine {
     /// The outcome of a prepared transaction is known, by its votes: the record to log, once the
     /// clock is at the commit timestamp. Where another group's clock is, the messages of that one
     /// have moved this clock; a future-time timestamp, which a transaction that writes GLOBAL rows
-    /// has, is waited for (design: «A participant that cannot move its clock to `c`»).
+    /// has, is waited for.
     pub fn decide(
         &mut self,
         state: &GroupState,

@@ -1,5 +1,5 @@
-//! A column becomes an escrow column, or ceases to be one, while its table is used (design: escrow,
-//! «On and off»).
+//! A column becomes an escrow column, or ceases to be one, while its table is used
+//! (`docs/design/escrow.md`, «On and off»).
 //!
 //! The column goes from state to state, each a step that is committed when nobody uses the version
 //! before the last one any more. Both ways begin in whatever state the column is, so that another

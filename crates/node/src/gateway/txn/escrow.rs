@@ -1,6 +1,6 @@
 //! A gateway's part in escrow columns: what a site has to give, and rounds of redistribution
-//! (design: escrow, E6 to E8, E14 to E16; Samya, §3.4: Avantan[*] is a transaction over several
-//! groups).
+//! (`docs/design/escrow.md`, E6 to E8, E14 to E16; Samya, §3.4: Avantan[*] is a transaction over
+//! several groups).
 
 use super::{CALL_TIMEOUT, Txn};
 use crate::gateway::Gateway;

@@ -1,4 +1,4 @@
-//! Where a transaction reads (design: transactions, «At the gateway»).
+//! Where a transaction reads.
 //!
 //! * A group whose primary is in this region: there, fresh, at one snapshot.
 //! * A group homed elsewhere: at the nearest replica, at its closed timestamp, with what this

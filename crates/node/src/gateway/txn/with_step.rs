@@ -4,7 +4,7 @@
 //! step, and when no group may commit with the old schema any more it holds the ballot, with the
 //! catalog as one more participant, which votes last. So nobody can see the rows without the schema
 //! or the schema without the rows, and no descriptor is in doubt because of a participant that
-//! cannot be reached (design: replication, «The catalog and the schema lease»).
+//! cannot be reached.
 
 use super::Txn;
 use super::commit::unknown_outcome;

@@ -87,7 +87,7 @@ pub struct Prepared {
     pub at: Timestamp,
     /// Every participant, this group included; ascending.
     pub participants: Vec<GroupId>,
-    /// What it read here: nobody writes there until the outcome is known.
+    /// What it read here: no other transaction writes there until the outcome is known.
     pub reads: Vec<Reserved>,
     pub writes: Vec<Write>,
 }

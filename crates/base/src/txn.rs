@@ -251,7 +251,7 @@ pub enum ConflictReason {
     BelowGcThreshold,
     /// The schema version used is not the group's, or its lease bound has passed.
     SchemaChanged,
-    /// Somebody else has queued for the row, and this transaction has not.
+    /// Another transaction has queued for the row, and this transaction has not.
     Locked,
     /// A site has fewer free tokens of an escrow column than the transaction takes, or no share of
     /// the row (`docs/design/escrow.md`, E6, E7). The only reason that may change, so a primary

@@ -535,7 +535,8 @@ impl Check {
             }
             1 => {
                 self.versions.newest = node.load(segment, NEWEST);
-                // Whoever has locked it since draws a timestamp above this transaction's.
+                // A transaction that has locked it since draws a timestamp above this
+                // transaction's.
                 if self.versions.newest <= read.until.0 {
                     return Ok(Some(true));
                 }

@@ -15,7 +15,7 @@
 //! * *Sealed*: L has taken what was in its ring. Nothing of it will come.
 //!
 //! Each change is one comparison on the host's word, so a host that was fenced meanwhile notices
-//! when it tries to change its own. The epoch grows each time that somebody takes a free line.
+//! when it tries to change its own. The epoch grows each time that a host takes a free line.
 
 use crate::error::Damaged;
 use crate::layout::{header, host};

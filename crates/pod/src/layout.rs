@@ -241,7 +241,7 @@ pub(crate) mod host {
     pub const FEED_POSITION: u64 = 5 * LINE;
     /// Written by the host: no operation of it began before this epoch.
     pub const EPOCH: u64 = 6 * LINE;
-    /// Written by all: somebody has something for the host.
+    /// Written by all: another host has something for this one.
     pub const DOORBELL: u64 = 7 * LINE;
 }
 

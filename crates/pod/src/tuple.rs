@@ -74,7 +74,7 @@ pub enum Kind {
     Transaction,
     /// Its owner takes it out.
     Moving,
-    /// It is out; whoever finds it looks again.
+    /// It is out; a host that finds it looks again.
     Dead,
 }
 

@@ -77,7 +77,7 @@ pub enum Certified {
     /// under a new id.
     Done(CommitOutcome),
     /// Too few tokens are free for a delta, or the share is not there. That may change, so the
-    /// refusal has to be in the log before anybody is told of it: append `Refused` for the
+    /// refusal has to be in the log before a client is told of it: append `Refused` for the
     /// transaction, and certify again when the ticket wakes.
     Refuse(Ticket),
     /// What it read of GLOBAL rows is not known to hold for long enough: ask a replica again
@@ -382,7 +382,7 @@ impl Engine {
     }
 
     /// What is to be as it is until the commit is kept from new writers while others in flight are
-    /// waited for: on a hot row there is always somebody. [`Engine::give_up_claim`] ends it.
+    /// waited for: on a hot row there is always one more. [`Engine::give_up_claim`] ends it.
     fn claim(&mut self, request: &CommitRequest, now: Timestamp) {
         let holds = request.reads.iter().filter(|e| e.until == ReadEntry::AT_PREPARE).cloned().collect::<Vec<_>>();
         if !holds.is_empty() {
@@ -510,7 +510,8 @@ impl Engine {
     }
 
     /// Draws the timestamp, above another one, of a transaction of the primary's own that writes a
-    /// share and changes no number. `None`: not now; somebody prepared has read it or writes it.
+    /// share and changes no number. `None`: not now; a prepared transaction has read it or writes
+    /// it.
     fn draw_own(
         &mut self,
         state: &GroupState,

@@ -751,8 +751,8 @@ mod tests {
                 "committed alone, {watermark}"
             );
             assert_eq!(count(&single, |s| s == Standing::Forgotten), 4 - remembered, "forgotten, {watermark}");
-            // Whoever has not heard of a commit yet asks for it: it is kept until all have, and the
-            // watermark has passed.
+            // A group that has not heard of a commit yet asks for it: it is kept until all have,
+            // and the watermark has passed.
             assert_eq!(count(&committed, |s| matches!(s, Standing::Decided { at: Some(_), .. })), 4, "committed, {watermark}");
             committed.apply(at(4), &Payload { records: vec![settled.clone()], ..Payload::default() });
             assert_eq!(committed.unsettled().len(), remembered, "settled, {watermark}");

@@ -10,9 +10,9 @@
 //! * Planted bugs are named in the files that declare the rules, in tests, and in the simulator.
 //! * `node` asks a transaction engine about transactions through `region::Primary`.
 //!
-//! Imports are read from the text: every path, wherever it stands, outside of comments, strings and
-//! what is compiled for tests only. A name that a module imports (`use`, with or without `pub`, `as`
-//! or `*`) stands for what it imports, in the module and in paths of others that lead through it.
+//! Imports are read from the text: every path outside of comments, strings and what is compiled for
+//! tests only. A name that a module imports (`use`, with or without `pub`, `as` or `*`) stands for
+//! what it imports, in the module and in paths of others that lead through it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

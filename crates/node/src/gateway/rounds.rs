@@ -55,7 +55,7 @@ pub(crate) struct Turn {
     waiting: Waiting,
 }
 
-/// Somebody who wants tokens, for as long as that is so.
+/// A statement that wants tokens, for as long as that is so.
 struct Waiting {
     row: Arc<Row>,
     wanted: Free,

@@ -9,12 +9,12 @@
 //!   prepares are refused at once, so nobody waits in a circle; those that were refused before wait
 //!   for those that were not ([`Turn`]);
 //! * a *reserving read* has no writes and no values yet: they are read when it is prepared, and
-//!   hold until its outcome. On hot data there is always somebody prepared, so it waits, and while
-//!   it waits it keeps new writers away (its *claim*). Nobody waits in a circle: whoever is
+//!   hold until its outcome. On hot data some transaction is always prepared, so it waits, and
+//!   while it waits it keeps new writers away (its *claim*). Nobody waits in a circle: whoever is
 //!   prepared and writes waited for nobody who is prepared, and its Prepares elsewhere are refused
 //!   by what the reader has reserved there;
-//! * whoever sets the number of an escrow column reads its shares in the same way, and writes them.
-//!   It waits for what is in flight, with a claim, and is refused by what is prepared;
+//! * a transaction that sets the number of an escrow column reads its shares in the same way, and
+//!   writes them. It waits for what is in flight, with a claim, and is refused by what is prepared;
 //! * an outcome enters the log only when this group's clock is at or above its commit timestamp. So
 //!   whatever is certified or read after that is above it, here and, since the timestamp is below
 //!   the ceiling, under every successor.
@@ -194,7 +194,7 @@ impl Engine {
         turn == Turn::Late && self.early.contains(&id)
     }
 
-    /// The vote is NO: whoever waits for what the transaction has claimed goes on. The tickets to
+    /// The vote is NO: transactions that wait for what this one has claimed go on. The tickets to
     /// wake are added to `woken`.
     pub fn give_up_claim(&mut self, id: TxnId, woken: &mut Vec<Ticket>) {
         if self.claims.remove(id).is_some() {

@@ -57,7 +57,7 @@ impl Txn {
         self.why_refused(refusals)
     }
 
-    /// Nobody knows what became of it.
+    /// What became of it is unknown.
     pub(crate) fn lost_with_step(&mut self) -> Error {
         self.count(false);
         unknown_outcome("not every participant could be reached")

@@ -194,7 +194,7 @@ pub enum Locking {
 }
 
 impl Locking {
-    /// What to do if somebody else holds the entry; `None` if none is taken.
+    /// What to do if another transaction holds the entry; `None` if none is taken.
     pub fn if_busy(self) -> Option<OnLocked> {
         match self {
             Locking::None => None,
@@ -207,7 +207,7 @@ impl Locking {
     }
 }
 
-/// What to do if somebody else holds the entry.
+/// What to do if another transaction holds the entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnLocked {
     Wait,

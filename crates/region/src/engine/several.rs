@@ -10,9 +10,9 @@
 //!   for those that were not ([`Turn`]);
 //! * a *reserving read* has no writes and no values yet: they are read when it is prepared, and
 //!   hold until its outcome. On hot data some transaction is always prepared, so it waits, and
-//!   while it waits it keeps new writers away (its *claim*). Nobody waits in a circle: whoever is
-//!   prepared and writes waited for nobody who is prepared, and its Prepares elsewhere are refused
-//!   by what the reader has reserved there;
+//!   while it waits it keeps new writers away (its *claim*). Waits form no circle: a prepared
+//!   writer never waited for a prepared transaction, and its Prepares elsewhere are refused by what
+//!   the reader has reserved there;
 //! * a transaction that sets the number of an escrow column reads its shares in the same way, and
 //!   writes them. It waits for what is in flight, with a claim, and is refused by what is prepared;
 //! * an outcome enters the log only when this group's clock is at or above its commit timestamp. So

@@ -1,6 +1,5 @@
 //! What the participants of a transaction over several groups, and its gateway, say to each other,
-//! and what a group's log says about such a transaction (design: transactions, «Several
-//! participants»).
+//! and what a group's log says about such a transaction.
 //!
 //! The protocol is crate `commit`; certification and the log's tables are crate `region`. They
 //! share these words and never see each other.

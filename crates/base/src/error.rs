@@ -26,8 +26,7 @@ pub enum ErrorKind {
 
 /// An operating error. Programmer errors panic instead.
 ///
-/// `message` says what was wrong, `detail` with which value, `hint` what to do (design: SQL,
-/// errors).
+/// `message` says what was wrong, `detail` with which value, `hint` what to do.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Error(Box<Inner>);
 

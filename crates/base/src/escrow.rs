@@ -1,5 +1,5 @@
 //! Shares of escrow columns: a number that several regions change at once, each its own part
-//! (design: escrow; Samya, §3).
+//! (`docs/design/escrow.md`; Samya, §3).
 //!
 //! A *site* is a group that holds a share of a row's number. Its share is ordinary keys with
 //! ordinary versions, under `P`: the column's own index id and the row's primary key.
@@ -137,7 +137,7 @@ fn row_of(share: &Key) -> &[u8] {
     share.as_bytes().split_last().map_or(&[], |(_, row)| row)
 }
 
-/// What a site has of a row's number (design: escrow, «The idea that keeps it small»).
+/// What a site has of a row's number (`docs/design/escrow.md`, «Shares»).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     /// Who inserted the row or set the number: shares and late keys of another one count nothing

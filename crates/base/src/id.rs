@@ -68,7 +68,7 @@ impl fmt::Debug for LogPosition {
 
 /// A transaction's identity. It starts with its gateway's clock, so that ids never repeat across
 /// restarts of the gateway (its clock only moves forward) and so that a watermark can say «every id
-/// at or below me is settled» (design: transactions, several participants, rule 5).
+/// at or below me is settled».
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct TxnId {
     /// The gateway's clock when the commit was sent. Unique at that gateway: one clock never issues

@@ -1,4 +1,4 @@
-//! What a group's log contains (design: replication, «Log records»).
+//! What a group's log contains.
 //!
 //! One Raft entry carries one [`Payload`]: the group's new closed timestamp, its watermark, and a
 //! few records. Applying a payload is deterministic and idempotent.
@@ -87,7 +87,7 @@ pub struct Prepared {
     pub at: Timestamp,
     /// Every participant, this group included; ascending.
     pub participants: Vec<GroupId>,
-    /// What it read here: nobody writes there until the outcome is known.
+    /// What it read here: no other transaction writes there until the outcome is known.
     pub reads: Vec<Reserved>,
     pub writes: Vec<Write>,
 }

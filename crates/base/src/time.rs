@@ -96,8 +96,7 @@ pub trait ClockWord: fmt::Debug + Send + Sync {
     fn compare_exchange(&self, expected: u64, new: u64) -> Result<(), u64>;
 }
 
-/// A peer's clock is so far ahead that following it would drag this node's clock along
-/// (design: transactions, clocks).
+/// A peer's clock is so far ahead that following it would drag this node's clock along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockTooFarAhead {
     /// How far the peer is ahead of this node's physical clock.

@@ -1,5 +1,5 @@
 //! What travels between a gateway and a group's primary: what was read, what is written, and what
-//! came of it (design: transactions, «At the gateway» and «Certification at a primary»).
+//! came of it.
 
 use crate::escrow::Late;
 use crate::id::{DescriptorId, GroupId, TxnId};
@@ -73,7 +73,7 @@ pub struct ReadEntry {
 
 impl ReadEntry {
     /// The `until` of a read that is done when its Prepare is certified, and whose values come with
-    /// the vote: a *reserving read* (design: transactions, «Read-only, fresh, several groups»).
+    /// the vote: a *reserving read*.
     /// Nothing is newer, so only writers in flight or prepared can be in its way.
     pub const AT_PREPARE: Timestamp = Timestamp::MAX;
 }
@@ -96,7 +96,7 @@ pub enum Change {
     /// The whole row.
     Put(Bytes),
     /// The key is that of a share ([`crate::escrow`]), which is there: its contribution changes by
-    /// this much. Blind: the primary knows what it is (design: escrow, E4, E5).
+    /// this much. Blind: the primary knows what it is (`docs/design/escrow.md`, E4, E5).
     Add(i128),
     /// The key is that of a share of a known incarnation, to which this is added: its grants
     /// change, and its contribution may. A site that has none gets one.
@@ -160,8 +160,7 @@ pub struct SchemaUse {
     /// The descriptors it used. If none of them changed since `version`, an older version passes.
     pub descriptors: Vec<DescriptorId>,
     /// The catalog takes part in the transaction, which changes the schema, and certifies that it
-    /// is the one it was planned with: no lease is asked (design: replication, «The catalog and the
-    /// schema lease»).
+    /// is the one it was planned with: no lease is asked.
     pub is_certified_by_catalog: bool,
 }
 
@@ -176,8 +175,7 @@ pub struct CommitRequest {
     /// included.
     pub min_commit: Timestamp,
     pub schema: SchemaUse,
-    /// What it read of GLOBAL groups that take no part in it. Everybody certifies all of it
-    /// (design: certification, item 3).
+    /// What it read of GLOBAL groups that take no part in it. Everybody certifies all of it.
     pub global: GlobalReads,
 }
 
@@ -240,7 +238,7 @@ pub struct Conflict {
     pub reason: ConflictReason,
 }
 
-/// The reason clause of 40001 (design: SQL, errors).
+/// The reason clause of 40001.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ConflictReason {
     /// A version above the entry's `until` changed what was read.
@@ -253,11 +251,11 @@ pub enum ConflictReason {
     BelowGcThreshold,
     /// The schema version used is not the group's, or its lease bound has passed.
     SchemaChanged,
-    /// Somebody else has queued for the row, and this transaction has not.
+    /// Another transaction has queued for the row, and this transaction has not.
     Locked,
     /// A site has fewer free tokens of an escrow column than the transaction takes, or no share of
-    /// the row (design: escrow, E6, E7). The only reason that may change, so a primary logs the
-    /// refusal.
+    /// the row (`docs/design/escrow.md`, E6, E7). The only reason that may change, so a primary
+    /// logs the refusal.
     Short,
 }
 

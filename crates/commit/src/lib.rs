@@ -1,5 +1,5 @@
 //! The commit of transactions over several groups: decentralised two-phase commit and its recovery,
-//! as pure state machines (design: transactions, «Several participants»; SunStorm §4.4; S-DUR
+//! as pure state machines (SunStorm §4.4; S-DUR
 //! §3.4).
 //!
 //! # The protocol in a page
@@ -16,10 +16,11 @@
 //! ```
 //!
 //! There is no coordinator whose log decides. **The outcome is a function of the votes and of
-//! nothing else**: all YES is a commit at the largest of their timestamps, any NO an abort. Whoever
-//! holds all votes knows it: the gateway tells its client one round trip after COMMIT, and every
-//! participant ends by itself. What makes that safe is that *a vote is durable before it is sent,
-//! and never changes* (T4): then two who have all votes have the same ones.
+//! nothing else**: all YES is a commit at the largest of their timestamps, any NO an abort. A node
+//! that holds all votes knows the outcome: the gateway tells its client one round trip after
+//! COMMIT, and every participant ends by itself. What makes that safe is that *a vote is durable
+//! before it is sent, and never changes* (T4): then two nodes that have all votes have the same
+//! ones.
 //!
 //! A participant that misses a vote, because a message or a gateway was lost, asks for it; who is
 //! asked and has no record of the transaction writes down a NO first. So every prepared transaction

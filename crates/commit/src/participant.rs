@@ -288,7 +288,7 @@ impl Participant {
         self.ballots.get(&id).is_some_and(|b| voting(&b.phase))
     }
 
-    /// The hold is over, or somebody asks for the vote already.
+    /// The hold is over, or another participant asks for the vote already.
     fn certify(&mut self, id: TxnId, now: Timestamp, out: &mut Vec<Action>) {
         let mut ballot = self.remove(id).expect(BALLOT);
         let Phase::Held(prepare) = std::mem::replace(&mut ballot.phase, Phase::Early) else {
@@ -408,7 +408,7 @@ impl Participant {
         self.send_vote(to, id, vote, out);
     }
 
-    /// Sends a vote to every other participant, the gateway, and whoever has asked.
+    /// Sends a vote to every other participant, the gateway, and the nodes that have asked.
     fn tell(&self, id: TxnId, participants: &[GroupId], vote: &Vote, out: &mut Vec<Action>) {
         let askers = self.ballots.get(&id).map(|b| &b.askers).into_iter().flatten().copied();
         let others = participants.iter().filter(|g| **g != self.group).map(|g| Peer::Group(*g));
@@ -472,7 +472,7 @@ impl Participant {
 
     /// An operator ends what is prepared here and in doubt: nothing else is known to. If the votes
     /// have given an outcome meanwhile, that one counts. A last resort, which may contradict a
-    /// participant that nobody can reach (T5); the caller has asked all others.
+    /// participant that cannot be reached (T5); the caller has asked all others.
     pub fn end_in_doubt(&mut self, ledger: &impl Ledger, id: TxnId, at: Option<Timestamp>, out: &mut Vec<Action>) {
         let Standing::Prepared(vote) = ledger.standing(id) else { return };
         if self.ballots.get(&id).is_none_or(|ballot| ballot.phase != Phase::Prepared) {

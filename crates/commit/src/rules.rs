@@ -1,5 +1,5 @@
 //! The rules of commits over several groups, each of which the model and the simulator break to see
-//! their checkers find that (`base::rules`; design: counterexamples).
+//! their checkers find that (`base::rules`; `docs/design/rules.md`).
 
 meridian_base::rules! {
     /// 3: a participant that has waited long enough for a vote decides that the transaction aborts.

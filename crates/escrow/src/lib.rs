@@ -1,5 +1,5 @@
-//! How the sites of an escrow column share its tokens out (design: escrow, «Redistribution»; Samya,
-//! §3.4 and §4).
+//! How the sites of an escrow column share its tokens out (`docs/design/escrow.md`,
+//! «Redistribution»; Samya, §3.4 and §4).
 //!
 //! * [`allocation`] divides the tokens that sites offer among those that want some.
 //! * [`majority`] is the protocol in which a majority of the sites agrees on such a division, and

@@ -1,5 +1,5 @@
-//! How many tokens of an escrow column a region will need in the next epoch (design: escrow,
-//! «Forecasters»; Samya, §4.2 and §5.1.1).
+//! How many tokens of an escrow column a region will need in the next epoch
+//! (`docs/design/forecasters.md`; Samya, §4.2 and §5.1.1).
 //!
 //! An *epoch* is how far a forecast looks ahead, five minutes for instance. The *demand* of an
 //! epoch is the number of tokens that statements of one region asked for in it. A region that

@@ -1,4 +1,4 @@
-//! The commit at a host (design: pods, «Commit at a host»).
+//! The commit at a host (`docs/design/pod.md`).
 //!
 //! ```text
 //!  bodies     of the shared tuples that it writes, flushed

@@ -1,7 +1,7 @@
 //! Who may send which request, in a secure cluster.
 //!
 //! A peer is the node that its certificate names. So a request whose body names another sender is
-//! somebody else's, and is refused, whatever its kind. What a node may say of *itself*, and what is
+//! another node's, and is refused, whatever its kind. What a node may say of *itself*, and what is
 //! asked without saying who asks, is judged where it is answered.
 //!
 //! Without TLS a peer is who it says it is, and none of this is looked at.

@@ -28,7 +28,7 @@ use meridian_base::limits::{
 };
 use std::time::Duration;
 
-/// A failover is over within this (design: failure rules).
+/// A failover is over within this.
 const FAILOVER_MAX: Duration = Duration::from_secs(3);
 
 const NEAR: Timing = Timing::NEAR;

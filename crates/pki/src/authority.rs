@@ -27,7 +27,7 @@ pub const AUTHORITY_LIFE_SECS: u64 = 3_653 * DAY_SECS;
 pub const NODE_LIFE_SECS: u64 = 90 * DAY_SECS;
 /// How long a client's certificate lives by default.
 pub const CLIENT_LIFE_SECS: u64 = 365 * DAY_SECS;
-/// Certificates begin so long before they are made: the clock of whoever verifies them may be
+/// Certificates begin so long before they are made: the clock of the verifier may be
 /// behind.
 pub const BACKDATE_SECS: u64 = 3_600;
 /// The longest name of a role (PostgreSQL's NAMEDATALEN, less one).
@@ -170,7 +170,7 @@ impl Authority {
     fn sign(&self, mut params: CertificateParams, key: &PublicKey, usages: &[Usage], now: Moment) -> Result<Certificate> {
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.use_authority_key_identifier_extension = self.certificate.key_id.is_some();
-        // Whoever verifies takes the issuer's name byte by byte.
+        // A verifier compares the issuer's name byte by byte.
         let mut issuer = CertificateParams::default();
         issuer.distinguished_name = name_of(&self.certificate)?;
         issuer.key_usages = vec![KeyUsagePurpose::KeyCertSign];

@@ -15,7 +15,7 @@
 //! directory is synced. Keys have the mode 0600 from their first byte on, and the directory 0700.
 //!
 //! A certificate and its key are two files, and a crash may come between them. So the new key is
-//! written as `<name>.key.next` first, then the certificate, then the key is renamed. Whoever reads
+//! written as `<name>.key.next` first, then the certificate, then the key is renamed. A reader
 //! takes the one of the two keys that fits the certificate.
 
 use crate::authority::Authority;

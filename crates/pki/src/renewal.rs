@@ -2,7 +2,7 @@
 //!
 //! At two thirds of its life, earlier by a random part of a twentieth, so that nodes that were
 //! started together do not ask together. A third of the life is left for what stands in the way:
-//! whoever is refused, or finds nobody to sign, tries again after a twentieth of what is left.
+//! a node that is refused, or finds no signer, tries again after a twentieth of what is left.
 
 use crate::time::Moment;
 

@@ -3,7 +3,7 @@
 meridian_base::rules! {
     /// A certificate of another cluster is good if its authority is.
     IgnoresCluster = "ignores-cluster" breaks compares_clusters,
-    /// Whoever calls a node takes another node's answer.
+    /// A caller of a node takes another node's answer.
     IgnoresWhoAnswers = "ignores-who-answers" breaks compares_who_answers,
     /// Certificates hold for ever.
     IgnoresExpiry = "ignores-expiry" breaks certificates_expire,
@@ -11,15 +11,15 @@ meridian_base::rules! {
     IgnoresRevocation = "ignores-revocation" breaks revokes,
     /// A node's certificate is a login of the role of its common name.
     NodeIsRole = "node-is-role" breaks tells_nodes_from_roles,
-    /// A joiner sends its proof to whoever answers.
+    /// A joiner sends its proof to any process that answers.
     JoinerTrustsAnybody = "joiner-trusts-anybody" breaks joiners_verify,
     /// A token is good for a second node.
     TokenUsedTwice = "token-used-twice" breaks tokens_are_used_once,
     /// A token is good after its end.
     TokenIgnoresExpiry = "token-ignores-expiry" breaks tokens_expire,
-    /// The proof says nothing about the connection, so whoever sees it may use it elsewhere.
+    /// The proof says nothing about the connection, so a process that sees it may use it elsewhere.
     ProofUnbound = "proof-unbound" breaks binds_proofs_to_connections,
-    /// The proof says nothing about the key, so whoever passes it on may put another one in.
+    /// The proof says nothing about the key, so a process that passes it on may put another one in.
     KeyUnbound = "key-unbound" breaks binds_proofs_to_keys,
     /// The joiner is told why it is refused.
     RefusalTellsWhy = "refusal-tells-why" breaks hides_refusals,

@@ -130,7 +130,7 @@ pub enum PeerRefusal {
     Untrusted,
     /// It was valid until then.
     Expired(Moment),
-    /// It will be valid from then on. Somebody's clock is off.
+    /// It will be valid from then on. One of the clocks is wrong.
     NotYetValid(Moment),
     /// The authority that has signed it has expired.
     AuthorityExpired(Moment),

@@ -1,7 +1,7 @@
 //! Where replicas go: node localities and a policy in; voters, non-voters and preferred primaries
 //! out. Pure functions.
 //!
-//! | policy (design: replication, «Groups and placement») | voters | non-voters |
+//! | policy | voters | non-voters |
 //! | --- | --- | --- |
 //! | [`Survival::Zone`] | 3, in 3 zones of the home region | 1 in every other region of the database |
 //! | [`Survival::Region`] | 5, 2 of them in the home region, at most 2 in any region | 1 in every region without a voter |

@@ -8,9 +8,9 @@
 //! entry   state 8, host 8, lines 16, version 16, zeros 16 | returned: line of a block 38, zeros 10, version 16
 //! ```
 //!
-//! A block that is not needed any more is *retired* by whoever took it out of use, and free when
-//! every host has passed the epoch (C5, [`crate::Epochs`]). If the chunk is another host's, the
-//! block goes back through the list of the entry; its first word is the link.
+//! A block that is not needed any more is *retired* by the host that took it out of use, and free
+//! when every host has passed the epoch (C5, [`crate::Epochs`]). If the chunk is another host's,
+//! the block goes back through the list of the entry; its first word is the link.
 //!
 //! *A dead host's chunks* have blocks that live on, and others that the host had in its lists:
 //! which are which is not known. They belong to nobody until no tuple and no body is in them any

@@ -1,5 +1,5 @@
-//! The bytes of a version, in memory that hardware does not keep coherent (design: pods, «Software
-//! coherence of `bulk`»; PASHA, §3.2).
+//! The bytes of a version, in memory that hardware does not keep coherent (`docs/design/pod.md`;
+//! PASHA, §3.2).
 //!
 //! A body is written once, into a block of whole lines of its own (C1).
 //!

@@ -1,4 +1,4 @@
-//! A transaction's commit over shared tuples, step by step (design: pods, «Commit at a host»).
+//! A transaction's commit over shared tuples, step by step (`docs/design/pod.md`).
 //!
 //! ```text
 //!  step   lock the tuples it writes: list, look, take, pending body
@@ -535,7 +535,8 @@ impl Check {
             }
             1 => {
                 self.versions.newest = node.load(segment, NEWEST);
-                // Whoever has locked it since draws a timestamp above this transaction's.
+                // A transaction that has locked it since draws a timestamp above this
+                // transaction's.
                 if self.versions.newest <= read.until.0 {
                     return Ok(Some(true));
                 }

@@ -137,7 +137,7 @@ impl Place {
 }
 
 impl<M: Memory> Segment<M> {
-    /// Whether a claim has ended (one step): whoever waits for it may look again.
+    /// Whether a claim has ended (one step): a host that waits for it may look again.
     ///
     /// # Errors
     ///

@@ -3,7 +3,7 @@
 //! A [`FileDoor`] is that of one machine: files beside each other, and a lock for each process. The
 //! kernel takes the lock away when the process ends, however it ends, and at no other time. So who
 //! gets the lock of another host knows that this host will never write again: a late heartbeat
-//! proves nothing (design: pods, «Failures»).
+//! proves nothing (`docs/design/pod.md`).
 #![allow(unsafe_code)]
 
 use crate::memory::{Mapping, Memory};

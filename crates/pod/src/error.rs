@@ -3,8 +3,8 @@
 use std::fmt;
 use std::io;
 
-/// Shared memory holds something that no host writes: the generation is over (design: pods,
-/// «Failures»). The text says where and what, for the log.
+/// Shared memory holds something that no host writes: the generation is over
+/// (`docs/design/pod.md`). The text says where and what, for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damaged(pub String);
 

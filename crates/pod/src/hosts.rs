@@ -11,11 +11,11 @@
 //!   draws timestamps.
 //! * A *leaving* host has given its slots away and pushes nothing more.
 //! * A host is *fenced* when L knows that it will never write again: its process has ended, or the
-//!   memory is closed to it (design: pods, «Failures»). Then its ring's tail is final.
+//!   memory is closed to it (`docs/design/pod.md`). Then its ring's tail is final.
 //! * *Sealed*: L has taken what was in its ring. Nothing of it will come.
 //!
 //! Each change is one comparison on the host's word, so a host that was fenced meanwhile notices
-//! when it tries to change its own. The epoch grows each time that somebody takes a free line.
+//! when it tries to change its own. The epoch grows each time that a host takes a free line.
 
 use crate::error::Damaged;
 use crate::layout::{header, host};

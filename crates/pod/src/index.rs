@@ -1,8 +1,8 @@
 //! The list of shared tuples: one ordered lock-free skip list in coherent memory.
 //!
 //! *Level 0 decides.* A tuple is in the list if it is reached there; one comparison links it, one
-//! sets the mark that removes it (Harris), and whoever passes a marked node unlinks it. So the list
-//! is whole after a crash at any step.
+//! sets the mark that removes it (Harris), and every walk that passes a marked node unlinks it. So
+//! the list is whole after a crash at any step.
 //!
 //! *Towers are hints.* A word of a higher level names a node and its generation. It may be missing
 //! or old: a node is used as a shortcut only if its generation is the hint's, it is not marked, and
@@ -332,7 +332,7 @@ impl Remove {
     }
 }
 
-/// A walk along the tuples of a range, in order (design: pods, «Ranges»). A tuple that is there
+/// A walk along the tuples of a range, in order (`docs/design/pod.md`). A tuple that is there
 /// during the whole walk is met.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Walk {

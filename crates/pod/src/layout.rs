@@ -1,4 +1,4 @@
-//! Where everything lies in a segment (design: pods, «The segment»).
+//! Where everything lies in a segment (`docs/design/pod.md`).
 //!
 //! ```text
 //! coherent   header 4 KiB | hosts: 512 bytes each | slots: 1,024 words | chunk table: 64 bytes a chunk
@@ -241,7 +241,7 @@ pub(crate) mod host {
     pub const FEED_POSITION: u64 = 5 * LINE;
     /// Written by the host: no operation of it began before this epoch.
     pub const EPOCH: u64 = 6 * LINE;
-    /// Written by all: somebody has something for the host.
+    /// Written by all: another host has something for this one.
     pub const DOORBELL: u64 = 7 * LINE;
 }
 

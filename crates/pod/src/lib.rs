@@ -33,7 +33,7 @@
 //!
 //! # The rules, and where each is kept
 //!
-//! | rule (design: pods) | kept by |
+//! | rule (`docs/design/pod.md`) | kept by |
 //! | --- | --- |
 //! | all hosts draw timestamps from one clock | [`Draw`] |
 //! | the store of a ring's tail decides (P1) | [`RingWriter::publish`], [`Repair`] |

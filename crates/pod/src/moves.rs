@@ -1,4 +1,4 @@
-//! A tuple leaves shared memory (design: pods, «Out»).
+//! A tuple leaves shared memory (`docs/design/pod.md`).
 //!
 //! ```text
 //!  caller (the owner) takes its host's lock

@@ -1,4 +1,4 @@
-//! A read of a shared tuple at a snapshot, step by step (design: pods, «Read at `s`»).
+//! A read of a shared tuple at a snapshot, step by step (`docs/design/pod.md`).
 //!
 //! | the tuple is | the read |
 //! | --- | --- |

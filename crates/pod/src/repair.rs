@@ -1,4 +1,4 @@
-//! What L does with the descriptors of a dead host (design: pods, «Failures»).
+//! What L does with the descriptors of a dead host (`docs/design/pod.md`).
 //!
 //! The host is fenced, so its ring's tail is final. A transaction whose record lies before the tail
 //! is decided: L finishes its tuples when the record is durable. Any other never was: L frees its

@@ -1,5 +1,5 @@
-//! The rules of a pod, each of which tests break (`base::rules`; design: counterexamples, rows 37
-//! to 79). `docs/design/pod.md` says which test finds which. Some of the rules are kept by the
+//! The rules of a pod, each of which tests break (`base::rules`). `docs/design/pod.md`
+//! says which test finds which (rows 37 to 79). Some of the rules are kept by the
 //! caller.
 
 meridian_base::rules! {

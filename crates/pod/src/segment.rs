@@ -163,7 +163,7 @@ impl<M: Memory> Segment<M> {
         Timestamp(self.memory.load(header::ACKED))
     }
     /// L: a transaction at this timestamp, a vote or an outcome is durable (P3; one step). Comes
-    /// before anybody is told of it.
+    /// before another host is told of it.
     pub fn raise_acked(&self, at: Timestamp) {
         self.memory.fetch_max(header::ACKED, at.0);
     }

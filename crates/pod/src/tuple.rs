@@ -1,4 +1,4 @@
-//! The words of a shared tuple (design: pods, «Shared tuples»).
+//! The words of a shared tuple (`docs/design/pod.md`).
 //!
 //! ```text
 //!   0 lock           kind 8, host 8, descriptor 16, incarnation 32
@@ -74,7 +74,7 @@ pub enum Kind {
     Transaction,
     /// Its owner takes it out.
     Moving,
-    /// It is out; whoever finds it looks again.
+    /// It is out; a host that finds it looks again.
     Dead,
 }
 

@@ -205,7 +205,7 @@ impl Group {
         }
         let members = BTreeMap::from([(self.0.options.node.0, EmptyNode::new())]);
         match self.0.raft.initialize(members).await {
-            // Somebody else leads already.
+            // Another voter leads already.
             Ok(()) | Err(RaftError::APIError(InitializeError::NotAllowed(_))) => Ok(()),
             Err(e) => Err(Error::internal(format!("founding group {} failed: {e}", self.id()))),
         }
@@ -337,7 +337,7 @@ impl Group {
         self.0.network.lease.until()
     }
 
-    /// Whom to tell when [`Group::lease_until`] is taken back, before anybody else can lead for
+    /// Whom to tell when [`Group::lease_until`] is taken back, before another voter can lead for
     /// that reason. The first call counts.
     pub fn on_lease_withdrawn(&self, tell: impl Fn() + Send + Sync + 'static) {
         self.0.network.lease.on_withdrawal(Box::new(tell));

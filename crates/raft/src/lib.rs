@@ -8,7 +8,7 @@
 //! new replica forward by a snapshot of the state machine.
 //!
 //! The consensus protocol is the library `openraft`, wrapped completely: none of its types leaves
-//! this crate, so it can be replaced (design: dependencies, row «consensus»). Messages between
+//! this crate, so it can be replaced (`docs/dependencies.md`, `openraft`). Messages between
 //! nodes are opaque bytes that the caller carries ([`Transport`], [`Group::handle`]).
 //!
 //! This crate knows nothing about transactions, timestamps, or what a payload means.

@@ -1,7 +1,8 @@
 //! Proposals on their way.
 //!
-//! A ticket is resolved by whoever knows first: the library, when the entry was applied or refused;
-//! or the replica, when it loses leadership and the fate of everything in flight becomes unknown.
+//! A ticket is resolved by the first that knows: the library, when the entry was applied or
+//! refused; or the replica, when it loses leadership and the fate of everything in flight becomes
+//! unknown.
 
 use crate::ProposeError;
 use crate::consensus::{Types, to_position};

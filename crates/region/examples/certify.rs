@@ -1,9 +1,9 @@
 //! Keys certified per second on one core, from certification to release, by key size and shape of
 //! transaction.
 //!
-//! `cargo run --release -p meridian-region --example certify`. The budget is 1 M keys/s (design:
-//! performance). A key counts once if it is read, written, or both; the commit's release and the
-//! index's trimming are part of the time.
+//! `cargo run --release -p meridian-region --example certify`. The budget is 1 M keys/s. A key
+//! counts once if it is read, written, or both; the commit's release and the index's trimming are
+//! part of the time.
 //!
 //! A second table is the time to certify one blind write, without its release, while prepared
 //! transactions hold ranges between the keys that are written.

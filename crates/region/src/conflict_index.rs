@@ -1,4 +1,4 @@
-//! The conflict index: who wrote what lately (design: certification, «State»).
+//! The conflict index: who wrote what lately.
 //!
 //! From key to what certification asks about it: the newest timestamp *per column mask*. Every
 //! version above the *low-water mark* is accounted for; below the mark the store answers, exactly.

@@ -77,7 +77,7 @@ pub enum Certified {
     /// under a new id.
     Done(CommitOutcome),
     /// Too few tokens are free for a delta, or the share is not there. That may change, so the
-    /// refusal has to be in the log before anybody is told of it: append `Refused` for the
+    /// refusal has to be in the log before a client is told of it: append `Refused` for the
     /// transaction, and certify again when the ticket wakes.
     Refuse(Ticket),
     /// What it read of GLOBAL rows is not known to hold for long enough: ask a replica again
@@ -271,8 +271,8 @@ impl Engine {
         Engine { shares: self.shares.folding_from(late_keys), ..self }
     }
 
-    /// How long the physical clock still takes to pass the last ceiling (design: leases: it
-    /// *waits*, it does not jump).
+    /// How long the physical clock still takes to pass the last ceiling. The primary
+    /// waits; it never moves its clock there.
     pub fn start_wait(&self, physical_micros: u64) -> Duration {
         if Timestamp::from_micros(physical_micros) > self.start_above {
             return Duration::ZERO;
@@ -280,8 +280,8 @@ impl Engine {
         Duration::from_micros(self.start_above.micros() + 1 - physical_micros)
     }
 
-    /// Whether an answer computed under this term's lease may still leave (design: «checked when an
-    /// answer leaves»). The caller checks the real-time lease (quorum contact) as well.
+    /// Whether an answer computed under this term's lease may still leave; asked when it leaves.
+    /// The caller checks the real-time lease (quorum contact) as well.
     pub fn may_serve(&self, clock: &Clock, physical_micros: u64) -> bool {
         let now = clock.now(physical_micros);
         self.phase == Phase::Serving && now > self.start_above && now <= self.ceiling
@@ -305,7 +305,7 @@ impl Engine {
 // --- commits
 
 impl Engine {
-    /// Certifies a transaction (design: certification at a primary). On [`Certified::Append`] it is
+    /// Certifies a transaction. On [`Certified::Append`] it is
     /// in flight.
     pub fn certify<V: Versions>(
         &mut self,
@@ -382,7 +382,7 @@ impl Engine {
     }
 
     /// What is to be as it is until the commit is kept from new writers while others in flight are
-    /// waited for: on a hot row there is always somebody. [`Engine::give_up_claim`] ends it.
+    /// waited for: on a hot row there is always one more. [`Engine::give_up_claim`] ends it.
     fn claim(&mut self, request: &CommitRequest, now: Timestamp) {
         let holds = request.reads.iter().filter(|e| e.until == ReadEntry::AT_PREPARE).cloned().collect::<Vec<_>>();
         if !holds.is_empty() {
@@ -510,7 +510,8 @@ impl Engine {
     }
 
     /// Draws the timestamp, above another one, of a transaction of the primary's own that writes a
-    /// share and changes no number. `None`: not now; somebody prepared has read it or writes it.
+    /// share and changes no number. `None`: not now; a prepared transaction has read it or writes
+    /// it.
     fn draw_own(
         &mut self,
         state: &GroupState,

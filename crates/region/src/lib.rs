@@ -21,7 +21,7 @@
 //!
 //! # The rules, and where each is kept
 //!
-//! | rule (design: transactions, replication) | kept by |
+//! | rule | kept by |
 //! | --- | --- |
 //! | a commit timestamp is above everything issued, read or promised | `floor` in [`engine`] |
 //! | nothing above an entry's `until` changed what it read, ranges and columns included | [`conflict_index`], the store below its low-water mark |

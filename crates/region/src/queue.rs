@@ -1,4 +1,4 @@
-//! Wait queues for hot rows (design: transactions, «Wait queues»).
+//! Wait queues for hot rows.
 //!
 //! `UPDATE`, `DELETE` and `SELECT … FOR UPDATE` take an entry for the key *before* they read it, so
 //! that transactions on a hot row line up, first in first out, instead of failing each other's
@@ -8,8 +8,8 @@
 //! grants.
 //!
 //! An owner (a session of a gateway) waits for one key at a time. So the wait-for graph has at most
-//! one cycle through a new waiter per edge, and it is looked for when somebody starts to wait: the
-//! youngest owner in the cycle aborts (40P01). Cycles over several primaries are not seen here;
+//! one cycle through a new waiter per edge, and it is looked for when a transaction starts to wait:
+//! the youngest owner in the cycle aborts (40P01). Cycles over several primaries are not seen here;
 //! [`Queues::ahead_of`] is what their members look for them with.
 //!
 //! Messages of a session may overtake each other: the release of one transaction may come after its
@@ -94,7 +94,7 @@ pub enum Enqueued {
     Granted,
     /// An [`Ended`] with this place will follow.
     Wait(Place),
-    /// Somebody else has it and the caller did not want to wait.
+    /// Another transaction has it and the caller did not want to wait.
     Busy,
     /// Waiting would close a cycle and this owner is the youngest in it: 40P01.
     Deadlock,
@@ -122,7 +122,7 @@ pub struct Ended {
     pub how: Ending,
 }
 
-/// The queues of a primary, one per key that somebody holds.
+/// The queues of a primary, one per key that a transaction holds.
 #[derive(Debug, Default)]
 pub struct Queues {
     lines: BTreeMap<Key, Line>,
@@ -181,7 +181,7 @@ impl Line {
         let is_next = |(at, me): &(usize, &Waiter)| {
             self.free_for(me.owner, me.mode) && !self.waiting.iter().take(*at).any(|w| w.mode.conflicts(me.mode))
         };
-        // Nobody passes whoever wants the key alone.
+        // No transaction passes one that wants the key alone.
         let last = self.waiting.iter().position(|w| w.mode == Mode::Exclusive).map_or(self.waiting.len(), |at| at + 1);
         self.waiting.iter().take(last).enumerate().find(is_next).map(|(at, _)| at)
     }
@@ -230,7 +230,7 @@ impl Queues {
             self.stop_waiting(youngest, ended);
             ended.push(Ended { place, owner: youngest, how: Ending::Deadlock });
         }
-        // Whoever was in the way may have been the one that was aborted.
+        // The transaction in the way may have been the one that was aborted.
         if let Some(mine) = ended.iter().position(|e| e.place == place) {
             ended.remove(mine);
             return Enqueued::Granted;
@@ -238,7 +238,7 @@ impl Queues {
         Enqueued::Wait(place)
     }
 
-    /// Gives up one key; whoever is next gets it.
+    /// Gives up one key; the next in the queue gets it.
     pub fn release(&mut self, owner: Owner, key: &Key, ended: &mut Vec<Ended>) {
         if self.owners.get_mut(&owner).is_some_and(|state| state.holds.remove(key)) {
             self.unhold(owner, key, ended);
@@ -312,7 +312,7 @@ impl Queues {
         found
     }
 
-    /// Whether somebody is about to write the key, and has kept other writers away.
+    /// Whether a transaction is about to write the key, and has kept other writers away.
     pub fn is_held_exclusively(&self, key: &Key) -> bool {
         self.lines.get(key).is_some_and(|line| line.holders.iter().any(|(_, mode)| *mode >= Mode::KeyKept))
     }
@@ -383,7 +383,7 @@ impl Queues {
         place
     }
 
-    /// The same, and whoever waits is told.
+    /// The same, and those who wait are told.
     fn abandon_wait(&mut self, owner: Owner, ended: &mut Vec<Ended>) {
         let waits = self.owners.get(&owner).and_then(|state| state.waits.as_ref());
         if let Some((_, place, _)) = waits {

@@ -1,5 +1,4 @@
-//! What prepared transactions hold: the keys they write, the keys and ranges they read (design:
-//! certification, items 1 and 2).
+//! What prepared transactions hold: the keys they write, the keys and ranges they read.
 //!
 //! A prepared transaction does not end by itself and not in the order of timestamps, so its keys
 //! are not in the conflict index but here, with the transaction's id, until its outcome is applied.

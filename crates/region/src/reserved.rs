@@ -1,5 +1,5 @@
 //! Tokens of escrow shares that statements hold for their transactions, before these commit
-//! (design: escrow, «Statement-time reservation»).
+//! (`docs/design/escrow.md`, «Statements»).
 //!
 //! They are in a primary's memory only, and for a few seconds. Certification takes them over; where
 //! they are lost, it decides whether the transaction is covered, as it would without them.

@@ -1,5 +1,5 @@
 //! The rules of a group's primary and of gateways, each of which the laboratory can break to see
-//! its checkers find that (`base::rules`; design: counterexamples).
+//! its checkers find that (`base::rules`; `docs/design/rules.md`).
 
 meridian_base::rules! {
     /// 6: a commit that is sent again is certified again instead of getting its first answer.

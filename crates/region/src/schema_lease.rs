@@ -1,5 +1,4 @@
-//! The catalog's side of the schema lease (design: replication, «The catalog and the schema
-//! lease»).
+//! The catalog's side of the schema lease.
 //!
 //! Every group holds a lease on the catalog's version: «up to `B` the catalog is at `v`». Under it,
 //! gateways plan and primaries certify without asking the catalog. The price is paid by DDL: a step

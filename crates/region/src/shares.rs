@@ -1,5 +1,5 @@
-//! What a primary knows of escrow shares (design: escrow, E4 to E7, folds; Samya, §3): what each
-//! one holds, and what transactions that are not applied yet take of it.
+//! What a primary knows of escrow shares (`docs/design/escrow.md`, E4 to E7, folds; Samya, §3):
+//! what each one holds, and what transactions that are not applied yet take of it.
 //!
 //! A delta is blind. The primary makes of it, in the one order in which it certifies and logs,
 //! either the whole next version of the share ([`Change::Add`] in a transaction of this group), or

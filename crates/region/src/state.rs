@@ -3,8 +3,7 @@
 //! The versions themselves are the store's. This is the rest: how far the log is applied, what the
 //! group has promised (`closed`, the ceiling), which catalog version it is at, and what became of
 //! recent transactions. It is flushed together with the store, at one log position, and travels in
-//! snapshots, so a new primary finds here everything it must respect before it serves anything
-//! (design: replication, «Log records»).
+//! snapshots, so a new primary finds here everything it must respect before it serves anything.
 //!
 //! The tables of transactions over several groups are here too ([`Ledger`]): prepared (with their
 //! slices), refused, decided. What becomes visible follows the log as everything else does: the
@@ -752,8 +751,8 @@ mod tests {
                 "committed alone, {watermark}"
             );
             assert_eq!(count(&single, |s| s == Standing::Forgotten), 4 - remembered, "forgotten, {watermark}");
-            // Whoever has not heard of a commit yet asks for it: it is kept until all have, and the
-            // watermark has passed.
+            // A group that has not heard of a commit yet asks for it: it is kept until all have,
+            // and the watermark has passed.
             assert_eq!(count(&committed, |s| matches!(s, Standing::Decided { at: Some(_), .. })), 4, "committed, {watermark}");
             committed.apply(at(4), &Payload { records: vec![settled.clone()], ..Payload::default() });
             assert_eq!(committed.unsettled().len(), remembered, "settled, {watermark}");

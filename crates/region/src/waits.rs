@@ -1,5 +1,5 @@
-//! One primitive for every wait: a ticket, and what ends it (design: certification: «One primitive
-//! (item, wake on durable, outcome, or clock) serves all waits»).
+//! One primitive for every wait: a ticket, and what ends it. A wait ends when
+//! something is durable or decided, or when the clock has come to a time.
 //!
 //! The engine never sleeps. It hands out a [`Ticket`]; when what it waits for has happened, the
 //! ticket is in the list that the engine's event functions return, and the caller (which attached a
@@ -49,7 +49,7 @@ impl Waits {
     pub fn what(&self, ticket: Ticket) -> Option<WaitFor> {
         self.out.get(&ticket).copied()
     }
-    /// Whoever waited gave up.
+    /// The waiter gave up.
     pub fn cancel(&mut self, ticket: Ticket) {
         if let Some(what) = self.out.remove(&ticket) {
             self.by_cause.remove(&(what, ticket));
@@ -65,7 +65,7 @@ impl Waits {
             self.wake_between(WaitFor::Clock(Timestamp::MIN), WaitFor::Clock(now.prev()), woken);
         }
     }
-    /// The earliest time that somebody waits for.
+    /// The earliest time that a ticket waits for.
     pub fn next_clock(&self) -> Option<Timestamp> {
         let from = (WaitFor::Clock(Timestamp::MIN), Ticket(0));
         match self.by_cause.range(from..).next() {

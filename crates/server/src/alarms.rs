@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 use tokio::sync::oneshot;
 
-/// Wakes whoever waits. Cheap to clone.
+/// Wakes those who wait. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Alarms {
     ringer: Arc<OnceLock<Ringer>>,
@@ -59,14 +59,14 @@ impl Bell {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The thread: wakes whoever is due, sleeps until the next.
+    /// The thread: wakes those that are due, sleeps until the next.
     #[allow(clippy::disallowed_methods, reason = "part of the runtime that others are sent to")]
     fn ring(&self) {
         let mut state = self.lock();
         while !state.is_over {
             let now = Instant::now();
             while state.waiting.peek().is_some_and(|w| w.0.at <= now) {
-                // Whoever gave up waiting is not woken.
+                // A waiter that gave up is not woken.
                 let _ = state.waiting.pop().map(|w| w.0.wake.send(()));
             }
             state = match state.waiting.peek().map(|w| w.0.at - now) {

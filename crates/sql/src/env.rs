@@ -161,7 +161,7 @@ pub struct TxnOptions {
     pub is_block: bool,
 }
 
-/// Which past a transaction reads (design: replication, «Stale reads»).
+/// Which past a transaction reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AsOf {
     Exact(Timestamp),
@@ -175,7 +175,7 @@ pub enum AsOf {
     },
 }
 
-/// How a read treats others that want the same rows (design: transactions, wait queues).
+/// How a read treats others that want the same rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Locking {
     /// A plain read.
@@ -194,7 +194,7 @@ pub enum Locking {
 }
 
 impl Locking {
-    /// What to do if somebody else holds the entry; `None` if none is taken.
+    /// What to do if another transaction holds the entry; `None` if none is taken.
     pub fn if_busy(self) -> Option<OnLocked> {
         match self {
             Locking::None => None,
@@ -207,7 +207,7 @@ impl Locking {
     }
 }
 
-/// What to do if somebody else holds the entry.
+/// What to do if another transaction holds the entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnLocked {
     Wait,

@@ -82,7 +82,7 @@ pub struct PodHostRow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupRow {
     pub group: GroupId,
-    /// `None` while nobody answers for it.
+    /// `None` while no primary answers for it.
     pub primary: Option<NodeId>,
     pub voters: Vec<NodeId>,
     pub non_voters: Vec<NodeId>,

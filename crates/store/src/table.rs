@@ -1,6 +1,6 @@
 //! The row table: a group's recent versions in memory.
 //!
-//! It is three things at once (design: replication, «The store»): the cache of hot rows, the
+//! It is three things at once: the cache of hot rows, the
 //! overlay of what is applied and not yet flushed, and the buffer that flushes are made from. That
 //! works because of two invariants:
 //!

@@ -10,9 +10,9 @@
 //! * Planted bugs are named in the files that declare the rules, in tests, and in the simulator.
 //! * `node` asks a transaction engine about transactions through `region::Primary`.
 //!
-//! Imports are read from the text: every path that begins with `crate` or `super`, wherever it
-//! stands, outside of comments, strings and what is compiled for tests only. What a directory
-//! passes on (`pub use`) counts as its child's that has it.
+//! Imports are read from the text: every path outside of comments, strings and what is compiled for
+//! tests only. A name that a module imports (`use`, with or without `pub`, `as` or `*`) stands for
+//! what it imports, in the module and in paths of others that lead through it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -30,13 +30,27 @@ const TURNS: &str = "| folder of `sql` | files that use each other in turns |";
 /// A module as the names that lead to it from the crate's root.
 type Module = Vec<String>;
 
+/// What names mean in a module.
+#[derive(Default)]
+struct Scope {
+    /// What it declares itself.
+    declared: BTreeSet<String>,
+    /// What it imports: the name that it gives it, and the path from the crate's root.
+    imported: BTreeMap<String, BTreeSet<Module>>,
+    /// The same of imports inside of functions, which other modules do not see.
+    local: BTreeMap<String, BTreeSet<Module>>,
+    /// Of what it imports all names.
+    globs: BTreeSet<Module>,
+}
+
 /// The modules of a crate, and what each of their files uses.
+#[derive(Default)]
 struct Crate {
     modules: BTreeSet<Module>,
+    /// Of the modules, and of those inside of their files.
+    scopes: BTreeMap<Module, Scope>,
     /// User, used.
     uses: BTreeSet<(Module, Module)>,
-    /// What a module passes on (`pub use`), by the name that it gives it.
-    passed_on: BTreeMap<(Module, String), Module>,
     /// Users of what another module only passes on from below the crate's root: such a path does
     /// not tell whom it uses.
     hidden: BTreeSet<(Module, String)>,
@@ -46,39 +60,83 @@ impl Crate {
     /// From files, by their paths below `src`, and their texts.
     fn new(files: &[(String, String)]) -> Crate {
         let modules: BTreeSet<Module> = files.iter().flat_map(|(path, _)| prefixes(&module_of(path))).collect();
-        let passed_on = files.iter().flat_map(|(path, text)| {
-            let module = module_of(path);
-            let passed_on = passed_on(&without_tests(&code(text)), &module);
-            passed_on.into_iter().map(move |(of, name)| ((module.clone(), name), of))
-        });
-        let mut of_crate = Crate { passed_on: passed_on.collect(), modules, uses: BTreeSet::new(), hidden: BTreeSet::new() };
+        let mut of_crate = Crate { modules, ..Crate::default() };
+        let mut mentioned = Vec::new();
         for (path, text) in files {
             let user = module_of(path);
-            for used in paths(&without_tests(&code(text)), &user) {
-                of_crate.add(&user, &used);
+            let paths = names_and_paths(&without_tests(&code(text)), &user, &mut of_crate.scopes);
+            mentioned.push((user, paths));
+        }
+        for (user, paths) in mentioned {
+            for path in paths {
+                of_crate.add(&user, &path, &mut BTreeSet::new());
             }
         }
         of_crate
     }
 
-    fn add(&mut self, user: &Module, path: &[String]) {
+    /// Adds what a path, from the crate's root, uses: the module that it names, and what the names
+    /// in it stand for there.
+    fn add(&mut self, user: &Module, path: &[String], seen: &mut BTreeSet<Module>) {
+        if !seen.insert(path.to_vec()) {
+            return;
+        }
         let used = prefixes(path).into_iter().rev().find(|prefix| self.modules.contains(prefix)).unwrap_or_default();
         // The root declares modules, and passes on what is in them.
         if used.is_empty() && !user.is_empty() && !path.is_empty() {
             self.hidden.insert((user.clone(), path.join("::")));
         }
-        // What a directory passes on is its child's that declares it.
-        if let Some((name, rest)) = path[used.len()..].split_first()
-            && !used.is_empty()
-            && let Some(of) = self.passed_on.get(&(used.clone(), name.clone()))
-            && *of != path
-        {
-            let path = [of.as_slice(), rest].concat();
-            self.add(user, &path);
+        for further in self.meanings(path, Some(user)) {
+            self.add(user, &further, seen);
         }
         if used != *user {
             self.uses.insert((user.clone(), used));
         }
+    }
+
+    /// What a path leads to by what the last module on it imports; in functions of the user's, too.
+    fn meanings(&self, path: &[String], user: Option<&Module>) -> Vec<Module> {
+        let Some(module) = prefixes(path).into_iter().rev().find(|prefix| self.scopes.contains_key(prefix)) else {
+            return Vec::new();
+        };
+        let Some((name, rest)) = path[module.len()..].split_first() else { return Vec::new() };
+        let scope = &self.scopes[&module];
+        let local = scope.local.get(name).filter(|_| user.is_some_and(|user| module.starts_with(user)));
+        let imported = scope.imported.get(name).into_iter().chain(local).flatten();
+        // Another crate's name may be that of something in it.
+        let is_other = |of: &&Module| !of.starts_with(&path[..=module.len()]);
+        let mut found: Vec<Module> = imported.filter(is_other).map(|of| [of.as_slice(), rest].concat()).collect();
+        if found.is_empty() && !scope.declared.contains(name) {
+            let by_all_names = self.globbed(&module, &mut BTreeSet::new()).into_iter().filter(|of| self.has(of, name));
+            found.extend(by_all_names.map(|of| [of.as_slice(), std::slice::from_ref(name), rest].concat()));
+        }
+        found
+    }
+
+    /// The modules of which a module imports all names, by way of others, too.
+    fn globbed(&self, module: &Module, seen: &mut BTreeSet<Module>) -> BTreeSet<Module> {
+        for glob in self.scopes.get(module).into_iter().flat_map(|scope| &scope.globs) {
+            for of in self.modules_of(glob, &mut BTreeSet::new()) {
+                if seen.insert(of.clone()) {
+                    self.globbed(&of, seen);
+                }
+            }
+        }
+        seen.clone()
+    }
+
+    /// The modules that a path leads to; none, where it leads to a type.
+    fn modules_of(&self, path: &Module, seen: &mut BTreeSet<Module>) -> Vec<Module> {
+        if self.scopes.contains_key(path) || !seen.insert(path.clone()) {
+            return vec![path.clone()];
+        }
+        let further = self.meanings(path, None);
+        further.iter().flat_map(|path| self.modules_of(path, seen)).collect()
+    }
+
+    fn has(&self, module: &Module, name: &String) -> bool {
+        let scope = self.scopes.get(module);
+        scope.is_some_and(|scope| scope.declared.contains(name) || scope.imported.contains_key(name))
     }
 
     /// The children of a directory, and which of them each uses.
@@ -255,58 +313,152 @@ fn raw_string_end(chars: &[char], from: usize) -> usize {
     }
 }
 
-/// Code without the items that are compiled for tests only.
+/// Code without what is compiled for tests only.
 fn without_tests(code: &str) -> String {
-    const MARK: &str = "#[cfg(test)]";
     let mut kept = String::new();
     let mut rest = code;
-    while let Some(at) = rest.find(MARK) {
+    while let Some(at) = ["#[cfg(test)]", "#[cfg(all(test,"].iter().filter_map(|mark| rest.find(mark)).min() {
         kept.push_str(&rest[..at]);
-        rest = &rest[at + MARK.len()..];
-        let mut depth = 0;
-        let end = rest.find(|c| {
-            depth += i32::from(c == '{') - i32::from(c == '}');
-            depth == 0 && matches!(c, '}' | ';')
-        });
-        rest = &rest[end.map_or(rest.len(), |end| end + 1)..];
+        rest = &rest[at..];
+        rest = &rest[marked_end(rest)..];
     }
     kept + rest
 }
 
-/// All paths in a module's code that begin with `crate` or `super`, from the crate's root.
-fn paths(code: &str, module: &Module) -> Vec<Module> {
-    let tokens = tokens(code);
-    let mut found = Vec::new();
-    for at in 0..tokens.len() {
-        let is_first = at == 0 || tokens[at - 1] != "::";
-        let begins = is_first && tokens.get(at + 1).is_some_and(|next| *next == "::");
-        let start = match tokens[at] {
-            "crate" if begins => Vec::new(),
-            "super" if begins => module.split_last().map(|(_, parent)| parent.to_vec()).unwrap_or_default(),
-            _ => continue,
-        };
-        tree(&tokens, at + 2, start, &mut found);
+/// Where an item, statement, field, variant, arm or parameter ends that begins with attributes.
+fn marked_end(code: &str) -> usize {
+    let mut rest = code;
+    while rest.starts_with("#[") {
+        let mut depth = 0;
+        let end = rest.find(|c| {
+            depth += i32::from(c == '[') - i32::from(c == ']');
+            depth == 0 && c == ']'
+        });
+        rest = rest[end.map_or(rest.len(), |end| end + 1)..].trim_start();
     }
-    found.into_iter().map(|(path, _)| path).collect()
+    if let Some(visible) = rest.strip_prefix("pub") {
+        let scope = visible.strip_prefix('(').and_then(|inner| Some(inner.split_once(')')?.1));
+        rest = scope.unwrap_or(visible).trim_start();
+    }
+    let first = &rest[..rest.find(|c| !is_name(Some(&c))).unwrap_or(rest.len())];
+    let then = rest[first.len()..].trim_start();
+    let is_function = ["fn ", "unsafe ", "async ", "extern "].iter().any(|word| then.starts_with(word));
+    let ends_with_block = match first {
+        "const" => is_function,
+        "" => rest.starts_with('{'),
+        _ => [
+            "fn",
+            "struct",
+            "enum",
+            "union",
+            "mod",
+            "impl",
+            "trait",
+            "async",
+            "unsafe",
+            "extern",
+            "macro_rules",
+            "if",
+            "for",
+            "while",
+            "loop",
+            "match",
+        ]
+        .contains(&first),
+    };
+    let is_part = !ends_with_block && !["const", "let", "static", "type", "use"].contains(&first);
+    // What is between `<` and `>` in a type.
+    let is_typed = is_part && then.starts_with(':') && !then.starts_with("::");
+    let begin = code.len() - rest.len();
+    let (mut depth, mut angles, mut is_block) = (0, 0, ends_with_block);
+    for (at, c) in rest.char_indices() {
+        let before = &rest[..at];
+        match c {
+            '(' | '[' | '{' => {
+                let opens_block = c == '{' && ["=>", "!"].iter().any(|end| before.trim_end().ends_with(end));
+                is_block |= depth == 0 && is_part && opens_block;
+                depth += 1;
+            }
+            // The end of what it is a part of.
+            ')' | ']' | '}' if depth == 0 => return begin + at,
+            ')' | ']' | '}' => depth -= 1,
+            '<' if is_typed => angles += 1,
+            '>' if is_typed && !before.ends_with(['-', '=']) => angles -= 1,
+            _ => {}
+        }
+        let is_end = match c {
+            '}' => is_block && !rest[at + 1..].trim_start().starts_with("else"),
+            ',' => is_part && angles == 0,
+            _ => c == ';',
+        };
+        if depth == 0 && is_end {
+            return begin + at + 1;
+        }
+    }
+    code.len()
 }
 
-/// What a module passes on: the paths, from the crate's root, and the names that they get.
-fn passed_on(code: &str, module: &Module) -> Vec<(Module, String)> {
+/// All paths in a file's code, from the crate's root, and what names mean in its modules.
+fn names_and_paths(code: &str, file: &Module, scopes: &mut BTreeMap<Module, Scope>) -> BTreeSet<Module> {
+    const DECLARE: [&str; 9] = ["fn", "struct", "enum", "union", "trait", "type", "const", "static", "mod"];
     let tokens = tokens(code);
-    let mut found = Vec::new();
-    for at in 1..tokens.len() {
-        if tokens[at] != "use" || !matches!(tokens[at - 1], "pub" | ")") {
-            continue;
+    let mut paths = BTreeSet::new();
+    let has_globs = tokens.windows(2).any(|two| matches!(two, ["::" | "{" | ",", "*"]));
+    let (mut at, mut depth) = (0, 0);
+    // The modules around a place, and how deep in brackets what they declare is.
+    let mut around = vec![(file.clone(), 0)];
+    scopes.entry(file.clone()).or_default();
+    while at < tokens.len() {
+        let (module, inside) = around.last().expect("the file is around all");
+        let inside = *inside;
+        let before = at.checked_sub(1).map(|before| tokens[before]);
+        match tokens[at] {
+            "{" => depth += 1,
+            "}" => {
+                depth -= 1;
+                if depth < inside && around.len() > 1 {
+                    around.pop();
+                }
+            }
+            "use" => {
+                let mut found = Vec::new();
+                at = tree(&tokens, at + 1, module.clone(), &mut found);
+                let scope = scopes.entry(module.clone()).or_default();
+                for (path, name) in found {
+                    paths.insert(path.clone());
+                    match name.as_str() {
+                        "*" => drop(scope.globs.insert(path)),
+                        _ if depth == inside => drop(scope.imported.entry(name).or_default().insert(path)),
+                        _ => drop(scope.local.entry(name).or_default().insert(path)),
+                    }
+                }
+                continue;
+            }
+            word if DECLARE.contains(&word) && depth == inside => {
+                let name = tokens.get(at + 1).map(|name| name.to_string()).unwrap_or_default();
+                scopes.entry(module.clone()).or_default().declared.insert(name.clone());
+                if word == "mod" && tokens.get(at + 2) == Some(&"{") {
+                    around.push(([module.as_slice(), std::slice::from_ref(&name)].concat(), depth + 1));
+                }
+            }
+            // A name by itself says something new where all names of a module are imported.
+            word if starts_name(word)
+                && !matches!(before, Some("::" | "."))
+                && (has_globs || tokens.get(at + 1) == Some(&"::")) =>
+            {
+                let mut found = Vec::new();
+                tree(&tokens, at, module.clone(), &mut found);
+                paths.extend(found.into_iter().map(|(path, _)| path));
+            }
+            _ => {}
         }
-        let parent = || module.split_last().map(|(_, parent)| parent.to_vec()).unwrap_or_default();
-        match tokens.get(at + 1).copied() {
-            Some("crate") => tree(&tokens, at + 3, Vec::new(), &mut found),
-            Some("super") => tree(&tokens, at + 3, parent(), &mut found),
-            Some("self") => tree(&tokens, at + 3, module.clone(), &mut found),
-            _ => tree(&tokens, at + 1, module.clone(), &mut found),
-        };
+        at += 1;
     }
-    found
+    paths
+}
+
+fn starts_name(token: &str) -> bool {
+    is_name(token.chars().next().as_ref())
 }
 
 /// Names, `::`, and other characters one by one.
@@ -326,8 +478,9 @@ fn tokens(code: &str) -> Vec<&str> {
 }
 
 /// Adds the paths of `a::b` or of `{a, b::{c, d}}` below a module. Returns the place behind it.
-/// With each comes the name that it gets there.
+/// With each comes the name that it gets there, `*` for all names below it.
 fn tree(tokens: &[&str], mut at: usize, mut path: Module, found: &mut Vec<(Module, String)>) -> usize {
+    let begin = at;
     let mut new_name = None;
     loop {
         match tokens.get(at).copied() {
@@ -335,15 +488,17 @@ fn tree(tokens: &[&str], mut at: usize, mut path: Module, found: &mut Vec<(Modul
                 at += 1;
                 while at < tokens.len() && tokens[at] != "}" {
                     at = match tokens[at] {
-                        name if name == "{" || is_name(name.chars().next().as_ref()) => tree(tokens, at, path.clone(), found),
+                        name if matches!(name, "{" | "*") || starts_name(name) => tree(tokens, at, path.clone(), found),
                         _ => at + 1,
                     };
                 }
                 return at + 1;
             }
+            Some("*") => new_name = Some("*".to_string()),
+            Some("crate") if at == begin => path.clear(),
             Some("super") => drop(path.pop()),
             Some("self") => {}
-            Some(name) if is_name(name.chars().next().as_ref()) => path.push(name.to_string()),
+            Some(name) if starts_name(name) => path.push(name.to_string()),
             _ => break,
         }
         at += 1;
@@ -558,6 +713,67 @@ fn a_planted_circle_is_found() {
 }
 
 #[test]
+fn a_planted_circle_by_other_names_is_found() {
+    let of = |user: &str, parent: &str| {
+        planted(&[("a/mod.rs", parent), ("a/x.rs", user), ("a/y.rs", "use super::x::X; pub struct Y;"), ("b.rs", "")]).circles()
+    };
+    let found = |user: &str, parent: &str| assert_eq!(of(user, parent), ["in \"a\": x -> y -> x"], "{user} {parent}");
+    // By what the directory imports for itself, and by what it imports all of.
+    found("fn f(y: super::Y) {}", "mod x; mod y; use y::Y;");
+    found("use super::{Z, W};", "mod x; mod y; use self::y::Y as Z;");
+    found("use super::Y;", "mod x; mod y; use y::*;\npub struct Z;");
+    // By all names of the directory.
+    found("use super::*; fn f(y: Y) {}", "mod x; mod y; use y::Y;");
+    found("use super::*; fn f() { y::g() }", "mod x; mod y;");
+    found("use crate::a::{self, *}; const Y: u8 = y::Y;", "mod x; mod y;");
+    // By other names of modules, in an import, in a function, and inside of another module.
+    found("use crate as k; fn f() { k::a::y::g() }", "mod x; mod y;");
+    found("use super as s; fn f(y: s::y::Y) {}", "mod x; mod y;");
+    found("fn f() { use crate::a; a::y::g() }", "mod x; mod y;");
+    found("use self::super::y::Y;", "mod x; mod y;");
+    found("use self as me; use super as s; fn f() { me::s::y::g() }", "mod x; mod y;");
+    found("mod m { use super::super::y::Y; }", "mod x; mod y;");
+    found("use {crate::b::B, super::y::Y};", "mod x; mod y;");
+    // Names that mean something else there.
+    let none = |user: &str, parent: &str| assert_eq!(of(user, parent), Vec::<String>::new(), "{user} {parent}");
+    none("use super::*; fn f() { self.y.g() }", "mod x; mod y;");
+    none("use super::Y;", "mod x; mod y; pub struct Y; fn f() { use y::Y; }");
+    none("use super::Z;", "mod x; mod y; use y::*; pub struct Z;");
+    none("mod m { use super::y::Y; } mod y { pub struct Y; }", "mod x; mod y;");
+}
+
+#[test]
+fn what_is_compiled_for_tests_ends_where_it_does() {
+    let circles = |a: &str| planted(&[("a.rs", a), ("b.rs", "use crate::a::A;")]).circles();
+    let b = "crate::b::B";
+    for marked in [
+        &format!("struct S {{ #[cfg(test)] pub(crate) x: Map<u8, {b}>, y: u8 }}"),
+        &format!("fn f() {{ #[cfg(test)] let x = if y {{ 1 }} else {{ {b} }}; }}"),
+        &format!("fn f() {{ #[cfg(test)] if y {{ 1 }} else {{ {b} }} }}"),
+        &format!("fn f() {{ #[cfg(test)] g(1, {b}); }}"),
+        &format!("fn f(#[cfg(test)] x: &dyn Fn(u8) -> {b}) {{}}"),
+        &format!("fn f() {{ match x {{ #[cfg(test)] A {{ y }} => {{ {b} }} _ => 1 }} }}"),
+        &format!("#[cfg(test)]\n#[derive(Debug)]\nstruct S<A, B>(A, {b});"),
+        &format!("#[cfg(all(test, unix))]\nconst X: B = A {{ x: 1 }}.by({b});"),
+    ] {
+        assert_eq!(circles(marked), Vec::<String>::new(), "{marked}");
+    }
+    for unmarked in [
+        format!("struct S {{ #[cfg(test)] x: u8, y: {b} }}"),
+        format!("struct S {{ #[cfg(test)] x: u8 }}\nuse {b};"),
+        format!("enum S {{ #[cfg(test)] X {{ x: u8 }}, Y({b}) }}"),
+        format!("fn f() {{ #[cfg(test)] if x {{ 1 }} {b}::g() }}"),
+        format!("fn f() {{ #[cfg(test)] g(x) }}\nfn h() {{ {b} }}"),
+        format!("fn f(#[cfg(test)] x: u8, y: {b}) {{}}"),
+        format!("let s = S {{ #[cfg(test)] x: 1, y: {b} }};"),
+        format!("match x {{ #[cfg(test)] A => {{ 1 }} _ => {b} }}"),
+        format!("#[cfg(test)]\nfn f<A, B>(x: [A; 2]) -> B {{ 1 }}\nuse {b};"),
+    ] {
+        assert_eq!(circles(&unmarked), ["in \"\": a -> b -> a"], "{unmarked}");
+    }
+}
+
+#[test]
 fn what_is_no_import_makes_no_circle() {
     let none = |a: &str| {
         assert_eq!(planted(&[("a.rs", a), ("b.rs", "use crate::a::A;")]).circles(), Vec::<String>::new(), "{a}");
@@ -581,7 +797,7 @@ fn a_planted_arrow_is_found() {
     assert_eq!(rooms(&good, &[("a.rs", "")]), ["there is no b"]);
     // What the root passes on hides where it is.
     let through_root = [("lib.rs", "pub use b::B;"), ("a.rs", "use crate::B;"), ("b.rs", "")];
-    assert_eq!(rooms(&good, &through_root), ["a uses crate::B: name its module"]);
+    assert_eq!(rooms(&good, &through_root), ["a must not use b", "a uses crate::B: name its module"]);
     let circle = document("| `a` | `b` | x |\n| `b` | `a` | `y` |");
     assert_eq!(rooms(&circle, &[("a.rs", ""), ("b.rs", "")]), ["a names b, which is not above it"]);
 }

@@ -1,5 +1,5 @@
-//! The protocol `majority`: Avantan[(n+1)/2] as pure state machines (design: escrow, E14, E15, E17
-//! to E20; Samya, §4.3.1).
+//! The protocol `majority`: Avantan[(n+1)/2] as pure state machines (`docs/design/escrow.md`, E14,
+//! E15, E17 to E20; Samya, §4.3.1).
 //!
 //! # The protocol in a page
 //!

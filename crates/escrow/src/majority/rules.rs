@@ -1,5 +1,5 @@
 //! The rules of this protocol, each of which tests break to see their checks find that
-//! (`base::rules`; design: counterexamples).
+//! (`base::rules`; `docs/design/majority.md`).
 
 meridian_base::rules! {
     /// 23: messages of another incarnation are taken for messages of the current one.

@@ -1,5 +1,6 @@
 //! The documents are true as far as a program can tell: what they link to exists, and so do the
-//! files and the items they name.
+//! files and the items they name. So are the pages of `docs/design` that comments cite, with the
+//! headings and rules in them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -155,6 +156,125 @@ fn untrue(document: &Path, text: &str, known: &Known) -> Vec<String> {
         }
     }
     found
+}
+
+/// What the pages of `docs/design` have for comments to cite.
+#[derive(Default)]
+struct Citable {
+    /// Page, heading.
+    headings: BTreeSet<(String, String)>,
+    /// `E9`: bold, or in the first cell of a table's row, where `C2 to C4` is three.
+    rules: BTreeSet<String>,
+}
+
+impl Citable {
+    fn add(&mut self, page: &str, text: &str) {
+        for line in text.lines() {
+            if line.starts_with('#') {
+                let heading = line.trim_start_matches('#').trim().replace('`', "");
+                self.headings.insert((page.to_string(), heading));
+            }
+            let cell = line.strip_prefix('|').and_then(|row| row.split('|').next()).unwrap_or_default();
+            for of in line.split("**").skip(1).step_by(2).chain([cell]) {
+                let rules = rules(of);
+                self.rules.extend(rules.iter().cloned());
+                for (first, last) in rules.iter().zip(rules.iter().skip(1)) {
+                    if of.contains(&format!("{first} to {last}")) {
+                        let number = |rule: &str| rule[1..].parse::<u32>().unwrap_or_default();
+                        self.rules.extend((number(first)..number(last)).map(|n| format!("{}{n}", &first[..1])));
+                    }
+                }
+            }
+        }
+    }
+
+    /// What a comment cites and no page has.
+    fn missing(&self, comment: &str) -> Vec<String> {
+        let rules = rules(comment).into_iter().filter(|rule| !self.rules.contains(rule));
+        let mut missing: Vec<String> = rules.map(|rule| format!("rule {rule}")).collect();
+        // A page may be followed by headings, as in «Rules», «Steps» and «A host».
+        for rest in comment.split("`docs/design/").skip(1) {
+            let Some((page, mut rest)) = rest.split_once('`') else { continue };
+            if !self.headings.iter().any(|(of, _)| of == page) {
+                missing.push(format!("page {page}"));
+            }
+            while let Some((heading, behind)) =
+                [", «", " and «"].iter().find_map(|before| rest.strip_prefix(before)).and_then(|rest| rest.split_once('»'))
+            {
+                if !self.headings.contains(&(page.to_string(), heading.replace('`', ""))) {
+                    missing.push(format!("{page}, «{heading}»"));
+                }
+                rest = behind;
+            }
+        }
+        missing
+    }
+}
+
+/// The ids of rules in a text: a letter that rules have, and a number.
+fn rules(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+    let is_rule = |word: &&str| {
+        let number = word.strip_prefix(['C', 'E', 'P']).unwrap_or_default();
+        (1..=2).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_digit())
+    };
+    words.filter(is_rule).map(str::to_string).collect()
+}
+
+/// The comments of a file: the first line's number, and the text.
+fn comments(text: &str) -> Vec<(usize, String)> {
+    let mut found: Vec<(usize, String)> = Vec::new();
+    let mut is_open = false;
+    for (number, line) in (1..).zip(text.lines()) {
+        match line.trim_start().strip_prefix("//") {
+            Some(comment) => {
+                if !is_open {
+                    found.push((number, String::new()));
+                }
+                let (_, so_far) = found.last_mut().expect("the comment is open");
+                *so_far += comment.trim_start_matches(['/', '!']).trim();
+                so_far.push(' ');
+                is_open = true;
+            }
+            None => is_open = false,
+        }
+    }
+    found
+}
+
+#[test]
+fn comments_cite_only_what_is_in_the_design_notes() {
+    let (mut known, mut documents) = (Known::default(), Vec::new());
+    walk(&root(), Path::new(""), &mut known, &mut documents);
+    let mut citable = Citable::default();
+    for page in documents.iter().filter(|document| document.starts_with("docs/design")) {
+        let name = page.file_name().and_then(|name| name.to_str()).expect("a name");
+        citable.add(name, &std::fs::read_to_string(root().join(page)).expect("a page"));
+    }
+    assert!(citable.rules.len() > 30, "the rules are found: {:?}", citable.rules);
+    let (mut cited, mut found) = (0, Vec::new());
+    for file in known.paths.iter().filter(|path| path.extension().is_some_and(|e| e == "rs")) {
+        for (line, comment) in comments(&std::fs::read_to_string(root().join(file)).unwrap_or_default()) {
+            cited += rules(&comment).len();
+            found.extend(citable.missing(&comment).iter().map(|missing| format!("{}:{line}: {missing}", file.display())));
+        }
+    }
+    assert!(cited > 50, "citations are found: {cited}");
+    assert!(found.is_empty(), "cited and not in docs/design:\n{}", found.join("\n"));
+}
+
+#[test]
+fn a_citation_of_what_is_not_there_is_found() {
+    let mut citable = Citable::default();
+    citable.add("x.md", "# Of `x`\n- **E1** One. E5 is only mentioned.\n| C2 to C4, P7 | is E6 |\n## Two");
+    assert_eq!(citable.rules.iter().map(String::as_str).collect::<Vec<_>>(), ["C2", "C3", "C4", "E1", "P7"]);
+    let missing = |comment: &str| citable.missing(comment);
+    assert_eq!(missing("(E1, C3; `docs/design/x.md`, «Two» and «Of x»), `docs/design/x.md`. SF1, E2E"), [] as [&str; 0]);
+    assert_eq!(missing("E5, C1"), ["rule E5", "rule C1"]);
+    assert_eq!(missing("`docs/design/x.md`, «Two» and «Three»"), ["x.md, «Three»"]);
+    assert_eq!(missing("`docs/design/y.md`"), ["page y.md"]);
+    let text = "//! See `docs/design/x.md`,\n//! «Three».\nlet x = 1;\n    // E9\n";
+    assert_eq!(comments(text).iter().map(|(line, text)| (*line, missing(text).len())).collect::<Vec<_>>(), [(1, 1), (4, 1)]);
 }
 
 #[test]

@@ -27,7 +27,7 @@ const INSERT_WORKERS: u32 = 3;
 const ESCROW_WORKERS: u32 = 3;
 const REGION: &str = "eu";
 const ZONES: [&str; 3] = ["a", "b", "c"];
-/// What is promised is 3 s (design: replication). Tests share their machine with other tests, and
+/// What is promised is 3 s. Tests share their machine with other tests, and
 /// are built without optimization; the gaps themselves are printed.
 const GAP_MAX: Duration = Duration::from_secs(10);
 /// A machine that runs nobody for so long, since it has no memory left for instance, is told apart

@@ -66,7 +66,7 @@ pub(crate) enum Job {
         token: TokenId,
         reply: oneshot::Sender<Result<Option<StoredToken>>>,
     },
-    /// Somebody with a token becomes a node.
+    /// A process with a token becomes a node.
     Redeem {
         redemption: Box<Redemption>,
         reply: oneshot::Sender<Result<std::result::Result<NodeId, Refusal>>>,

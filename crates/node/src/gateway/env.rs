@@ -123,8 +123,8 @@ impl Env {
         }
     }
 
-    /// Somebody else's step came first: waits for what it made, from which the change is to be
-    /// derived again.
+    /// The step of another gateway came first: waits for what it made, from which the change is to
+    /// be derived again.
     async fn await_what_came_first(&self, base: SchemaVersion) {
         let _ = tokio::time::timeout(RETRY_PATIENCE, self.await_version(SchemaVersion(base.0 + 1), RETRY_PATIENCE)).await;
     }

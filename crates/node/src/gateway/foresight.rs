@@ -1,5 +1,6 @@
 //! Foresight for escrow columns: what the sites that this node leads will need, and rounds that
-//! bring it before a statement is short (design: escrow, «Triggers» and «Forecasters»; Samya, §4).
+//! bring it before a statement is short (`docs/design/escrow.md`, «Redistribution» and
+//! `docs/design/forecasters.md`; Samya, §4).
 //!
 //! An *epoch* has the length that the column says. What the deltas of a site took of each pool in
 //! an epoch is its demand; a forecaster (crate `forecast`) makes of past demands the next one's. A

@@ -1,5 +1,5 @@
-//! GLOBAL rows away from their primary (design: replication, «GLOBAL tables»): read in every region
-//! at present time, and certified by whoever takes part in a transaction, without a message to
+//! GLOBAL rows away from their primary: read in every region
+//! at present time, and certified by the participants of a transaction, without a message to
 //! another region.
 //!
 //! A GLOBAL group's clock runs ahead of its node's by the *lead* (`promises.rs`), so its closed
@@ -13,8 +13,8 @@
 //! is at or below `b`, if clocks differ by at most `max_offset`. (A machine that was suspended
 //! finds its clock where it was: once the clock has stepped, no read begins.) A version above `r`
 //! is *uncertain*: its writer may still be waiting for its time, and so does the reader (*commit
-//! wait*), so that whoever reads after it, wherever, finds the version below its own `b`. All reads
-//! of a transaction are at one `b`: together they are one snapshot.
+//! wait*), so that a read that begins after it, in any region, finds the version below its own `b`.
+//! All reads of a transaction are at one `b`: together they are one snapshot.
 //!
 //! # Certification
 //!

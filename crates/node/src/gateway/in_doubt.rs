@@ -5,13 +5,13 @@
 //! it reserves. `SHOW TRANSACTIONS` says why each of them waits, and `RESOLVE TRANSACTION` ends
 //! one, as a last resort:
 //!
-//! * If anybody who can be asked knows the outcome, or all votes together give it, that is the
+//! * If a node that can be asked knows the outcome, or all votes together give it, that is the
 //!   outcome, whatever the operator wants.
 //! * If all participants answer, or one that answers has not voted and so will vote NO, the
 //!   protocol ends it by itself: 55000.
-//! * Else the operator's choice may contradict what the participant that nobody can reach has done:
-//!   half of the transaction may be applied (T5). So the statement has to say `UNSAFE`, and the
-//!   transaction has to be older than the watermark: then a participant that comes back later,
+//! * Else the operator's choice may contradict what the participant that cannot be reached has
+//!   done: half of the transaction may be applied (T5). So the statement has to say `UNSAFE`, and
+//!   the transaction has to be older than the watermark: then a participant that comes back later,
 //!   prepared, is told «forgotten» after an abort, and aborts too; and after a commit the votes of
 //!   all who answered now, and commits too, at the same timestamp unless its own vote is the
 //!   largest. A participant that has not voted yet votes NO when it goes on, since the Prepare is
@@ -103,11 +103,11 @@ pub(crate) fn known_here(gateway: &Gateway, id: TxnId) -> Knowledge {
 /// How a transaction in doubt can end.
 #[derive(Debug, PartialEq, Eq)]
 enum Way {
-    /// Nobody has it in doubt.
+    /// No group has it in doubt.
     Over,
     /// The protocol ends it, and why.
     ByItself(String),
-    /// Somebody knows: `None` is an abort.
+    /// A node knows: `None` is an abort.
     Known(Option<Timestamp>),
     /// These participants cannot be asked. `commit`: the timestamp of a commit by the votes that
     /// are known.

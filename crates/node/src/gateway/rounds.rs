@@ -1,5 +1,5 @@
-//! Rounds of redistribution that this gateway leads, one at a time for each row (design: escrow,
-//! «Triggers»).
+//! Rounds of redistribution that this gateway leads, one at a time for each row
+//! (`docs/design/escrow.md`, «Redistribution»).
 //!
 //! A statement that finds too few tokens waits for the round that is under way, and looks again.
 //! After a round that brought nothing the row has a pause, which doubles with each such round.
@@ -55,7 +55,7 @@ pub(crate) struct Turn {
     waiting: Waiting,
 }
 
-/// Somebody who wants tokens, for as long as that is so.
+/// A statement that wants tokens, for as long as that is so.
 struct Waiting {
     row: Arc<Row>,
     wanted: Free,

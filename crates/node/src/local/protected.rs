@@ -1,5 +1,4 @@
-//! Protected timestamps: versions that open transactions may still read are kept (design:
-//! replication, «Versions»).
+//! Protected timestamps: versions that open transactions may still read are kept.
 //!
 //! A node notes the moments that its transactions read, and tells the oldest with every ping;
 //! everybody's garbage collection reckons the age of versions from the oldest that it knows of. A

@@ -1,6 +1,6 @@
 //! Room on the disk: what is kept free, and who may use it.
 //!
-//! A full disk must not stop a node: somebody has to read, and to delete what fills it. So a node
+//! A full disk must not stop a node: clients have to read, and to delete what fills it. So a node
 //! keeps room for its own work, in two parts. *Free space* that it only watches, and that nodes on
 //! one machine may share, is for what was accepted already (a flush writes everything once more,
 //! and so do compactions), for deletions, and for what the protocols log. A *reserve*, a file whose
@@ -91,7 +91,7 @@ impl Room {
         let kept = self.kept.load(Ordering::Relaxed);
         runtime.disk().space().map_or(true, |space| space.free >= kept.saturating_add(bytes))
     }
-    /// Somebody said that a group takes no writes.
+    /// Another node, or this one, has found that a group takes no writes.
     pub fn heard_of_one(&self) {
         self.any.store(true, Ordering::Release);
     }

@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 /// See the module.
 pub(crate) struct Tasks {
     running: Mutex<Option<JoinSet<()>>>,
-    /// Whoever starts a task may run elsewhere, and end before it.
+    /// The starter of a task may run elsewhere, and end before it.
     work: Handle,
     protocol: Handle,
     failure: watch::Sender<Option<Error>>,

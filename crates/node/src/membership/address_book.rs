@@ -2,7 +2,7 @@
 //!
 //! The catalog says where nodes are, and the catalog is in a replicated log: what of it is not
 //! flushed yet comes back only when the log's members have elected a leader, for which they must
-//! find each other. After a power failure of a whole young cluster nobody would know anybody. So
+//! find each other. After a power failure of a whole young cluster no node would know another. So
 //! every node keeps a copy of the addresses beside its identity, written anew when they change. It
 //! is advice: a copy that is missing, old or damaged costs time, never correctness, since nodes say
 //! who they are when they are connected to.

@@ -6,7 +6,7 @@
 //! and the question is asked again for as long as the asker has patience. The error that ends it is
 //! the last one, so a primary that said what it waits for is heard.
 //!
-//! A question may therefore be answered twice. Whoever asks in this way makes it harmless: by an id
+//! A question may therefore be answered twice. The caller makes that harmless: by an id
 //! ([`crate::schema::coordinator`]), by a number (schema grants), or because asking again changes
 //! nothing.
 

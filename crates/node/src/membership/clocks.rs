@@ -63,9 +63,9 @@ fn differs(off: usize, of: usize, bound: Duration) -> Error {
     ))
 }
 
-/// A node whose clock is too far from a majority of its peers', or was set ahead, stops itself
-/// (design: GLOBAL tables). A node that is behind what it has promised promises nothing meanwhile,
-/// and an operator may be about to move its clock to where he has moved theirs.
+/// A node whose clock is too far from a majority of its peers', or was set ahead, stops itself. A
+/// node that is behind what it has promised promises nothing meanwhile, and an operator may be
+/// about to move its clock to where he has moved theirs.
 pub(crate) fn stop_if_off(shared: &Shared) {
     if shared.groups.clock_behind().is_some() {
         return;

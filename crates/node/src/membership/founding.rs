@@ -9,20 +9,20 @@
 //! cluster and not two, whatever order they start in, with lists that may differ, while messages
 //! are lost and processes restart. The rules:
 //!
-//! * Whoever finds a member at one of its addresses joins, and founds nothing.
+//! * A process that finds a member at one of its addresses joins, and founds nothing.
 //! * Of those who have no identity, the one that is the smallest of all it knows stands as a
-//!   candidate, with a number of its own, and only while everybody it was told of answers. It
-//!   founds when all of them have *pledged* themselves to this candidacy.
-//! * Whoever has pledged itself stands for nothing and pledges itself to nobody else, until the
-//!   candidate says that this candidacy is over (it was given up, or its process was started
-//!   again). A pledge is durable before it is given. A candidate pledges itself to nobody.
+//!   candidate, with a number of its own, and only while every process that it was told of answers.
+//!   It founds when all of them have *pledged* themselves to this candidacy.
+//! * A process that has pledged itself is no candidate and pledges itself to no other one, until
+//!   the candidate says that this candidacy is over (it was given up, or its process was started
+//!   again). A pledge is durable before it is given. A candidate pledges itself to no other one.
 //! * A number is never used again, so a candidacy that is over stays so.
 //!
 //! Two candidates with a process in common, or of which one knows the other, cannot both have its
 //! pledge; so clusters are founded twice only by processes that were never told of each other. A
 //! candidate that is not given every pledge gives up and stands again a random time later.
 //!
-//! A process that was told of nobody founds a cluster by itself, at once. A process that somebody
+//! A process that was told of no other founds a cluster by itself, at once. A process that somebody
 //! takes for a member of a cluster ([`crate::transport::rpc::Claim`]) founds nothing: the directory
 //! that was here before belonged to it.
 //!
@@ -148,7 +148,7 @@ pub(crate) struct Newcoming<'a> {
     pub others: Vec<String>,
     pub record: &'a NodeRecord,
     pub hindrance: &'a Hindrance,
-    /// For so long it listens whether somebody takes it for a member, before it founds anything.
+    /// It listens this long whether another node takes it for a member, before it founds anything.
     pub pause: Duration,
 }
 
@@ -350,7 +350,7 @@ impl Newcoming<'_> {
         Ok(Ok(identity))
     }
 
-    /// Founds a cluster with those who answer. Whoever does not is the operator's to judge.
+    /// Founds a cluster with those who answer. It is for the operator to judge those who do not.
     async fn found_for_operator(&self) -> Result<Identity> {
         let refused = |why: String| Error::sql("55000", why);
         let heard = self.ask_everybody().await;

@@ -1,4 +1,4 @@
-//! How a member lets somebody with a token in: [`meridian_pki::join`] from the other side.
+//! How a member lets a process with a token in: [`meridian_pki::join`] from the other side.
 
 use crate::catalog::rows::NodeRow;
 use crate::membership::certificates::now;
@@ -9,7 +9,7 @@ use meridian_base::{Error, NodeId, Result, envelope};
 use meridian_pki::join::{Admission, Binding, Host, HostAction, Refusal, Use};
 use std::sync::Arc;
 
-/// Answers the message of somebody without a certificate. `check` says what is wrong with what a
+/// Answers the message of a process without a certificate. `check` says what is wrong with what a
 /// node says of itself.
 pub(crate) async fn answer(
     shared: &Arc<Shared>,

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 /// How often the catalog's primary looks whether nodes that were lost are still counted on.
 const LOST_INTERVAL: Duration = Duration::from_secs(3);
 
-/// Says so when so many voters of a group lost their directories that nobody can lead it.
+/// Says so when so many voters of a group lost their directories that it cannot have a leader.
 async fn warn_of_stuck_groups(shared: &Arc<Shared>) {
     let led = ranges::everywhere(shared).await;
     for group in shared.catalog.groups().into_iter().filter(|g| !led.contains_key(&g.id)) {

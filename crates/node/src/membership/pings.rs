@@ -49,7 +49,7 @@ pub(crate) async fn ping_loop(shared: Arc<Shared>) {
                 continue;
             }
             shared.rpc.learn(&node);
-            // Somebody else is there. If it comes back it says so.
+            // Another node is there. If it comes back it says so.
             if node.standing == Standing::Lost {
                 continue;
             }

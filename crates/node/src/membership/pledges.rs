@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 
 const HEADER: &str = "meridian joining, format 1";
 
-/// A process that promised a candidate not to found a cluster and not to help anybody else.
+/// A process that promised a candidate not to found a cluster and not to help another candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pledge {
     pub to: Newcomer,
@@ -183,7 +183,7 @@ mod tests {
     struct Process {
         /// Empty when it has an identity.
         state: Option<State>,
-        /// Its cluster is named after whoever founded it.
+        /// Its cluster is named after its founder.
         cluster: Option<usize>,
         list: BTreeSet<usize>,
         pledged: BTreeSet<usize>,

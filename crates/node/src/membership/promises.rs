@@ -1,4 +1,4 @@
-//! Closed timestamps of idle groups (design: replication, «Closed timestamps»).
+//! Closed timestamps of idle groups.
 //!
 //! Every log record carries its group's closed timestamp. A group without traffic would fall behind
 //! the clock, and with it everybody who reads at its replicas; so its primary says every
@@ -42,8 +42,8 @@ const LEAD_JITTER: Duration = Duration::from_millis(50);
 const LEAD_DECAY: u32 = 64;
 
 /// Keeps the clocks of the GLOBAL groups on this node so far ahead that a promise of the primary's
-/// is `max_offset` in the future when it reaches the farthest replica (design: replication, «GLOBAL
-/// tables»). Whoever may become the primary keeps that up to date.
+/// is `max_offset` in the future when it reaches the farthest replica. Every replica that may
+/// become the primary keeps that up to date.
 fn keep_leads(shared: &Shared) {
     for replica in shared.groups.all().iter().filter(|r| r.is_global) {
         let before = Duration::from_micros(replica.lead_micros.load(Ordering::Relaxed));

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often a node says where it is until that is written down, or when somebody else has its
+/// How often a node says where it is until that is written down, or when another node has its
 /// address.
 const ANNOUNCE_PAUSE: Duration = Duration::from_millis(500);
 

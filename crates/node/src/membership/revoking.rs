@@ -1,4 +1,4 @@
-//! Nodes that were decommissioned: nobody talks to them any more, and their certificates are good
+//! Nodes that were decommissioned: no node talks to them any more, and their certificates are good
 //! no more.
 
 use crate::membership::shared::Shared;

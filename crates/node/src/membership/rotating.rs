@@ -97,7 +97,7 @@ async fn reports(shared: &Arc<Shared>) -> Vec<(NodeId, Option<Report>)> {
     futures::future::join_all(asked).await
 }
 
-/// Makes a new authority here. Its key is in the files before anybody hears of it.
+/// Makes a new authority here. Its key is in the files before another node hears of it.
 async fn begin(shared: &Arc<Shared>, before: Option<&StoredRotation>) -> Result<()> {
     let (certificates, _) = secured(shared)?;
     if shared.catalog.cluster_version() < ClusterVersion::ESCROW {
@@ -284,7 +284,7 @@ async fn follow(
         if certificates.change(&shared.runtime, move |c| distrust(c, &of_node, gone)).await.map_err(told)? {
             tracing::info!("event=authority_distrusted authority={gone}");
             if stored.is_forced {
-                // Whoever has the old key may have opened some.
+                // A thief of the old key may have opened some.
                 shared.rpc.end_connections();
             }
         }

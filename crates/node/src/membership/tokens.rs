@@ -44,7 +44,7 @@ pub(crate) async fn find(shared: &Arc<Shared>, token: TokenId) -> Result<Option<
     shared.call_primary(GroupId::CATALOG, PATIENCE, &Find(token)).await
 }
 
-/// Somebody whose proof was right becomes a node.
+/// A process whose proof was right becomes a node.
 pub(crate) async fn redeem(shared: &Arc<Shared>, redemption: Redemption) -> Result<std::result::Result<NodeId, Refusal>> {
     shared.call_primary(GroupId::CATALOG, PATIENCE, &redemption).await
 }

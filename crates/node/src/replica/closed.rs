@@ -1,5 +1,5 @@
 //! What a replica knows to be closed: no version appears at or below it any more, except those of
-//! transactions that are already prepared in the log (design: replication, «Closed timestamps»).
+//! transactions that are already prepared in the log.
 //!
 //! Every log record carries its group's closed timestamp. While a group is idle, its primary
 //! promises more beside the log (`crate::membership::promises`). A promise counts at a replica once

@@ -3,9 +3,9 @@
 //! time, at any replica that has got there.
 //!
 //! What is read at the closed timestamp is speculative. Each result says up to when it is known to
-//! be the newest (`until`), and the transaction's certification decides (design: transactions, «At
-//! the gateway»). A transaction that is prepared and not decided may put a version below the closed
-//! timestamp; a read passes it by, and its `until` stays below what was prepared.
+//! be the newest (`until`), and the transaction's certification decides. A transaction that is
+//! prepared and not decided may put a version below the closed timestamp; a read passes it by, and
+//! its `until` stays below what was prepared.
 
 use crate::replica::Replica;
 use crate::replica::errors::conflict_error;

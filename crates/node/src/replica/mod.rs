@@ -15,8 +15,8 @@
 //!    16 are, transactions collect in `pending` for the next one. So batches grow under load, and
 //!    a single transaction does not wait for a timer.
 //! 4. An append that fails, or the loss of leadership, ends the term: it is dropped with its engine
-//!    and all else that is in it ([`Term`]). Whoever waits is told so, and asks the new primary
-//!    with the same transaction id.
+//!    and all else that is in it ([`Term`]). Gateways that wait are told so, and ask the new
+//!    primary with the same transaction id.
 
 mod asking;
 pub(crate) mod ballots;

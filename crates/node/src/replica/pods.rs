@@ -398,7 +398,7 @@ impl Replica {
         }
     }
 
-    /// What the payload makes visible is acknowledged from here on, by anybody (P3). Messages that
+    /// What the payload makes visible is acknowledged from here on, by any host (P3). Messages that
     /// tell of it move others' clocks there.
     pub(crate) fn raise_acked(&self, term: &Term, newest: Timestamp) {
         if let Some(member) = term.outlet.member() {

@@ -460,8 +460,8 @@ impl Replica {
                 }
             }
             if has_waited {
-                // Whoever held a row may have changed it, or others in the range: read again where
-                // nothing is missed.
+                // The transaction that held a row may have changed it, or others in the range: read
+                // again where nothing is missed.
                 self.move_forward(view).await?;
                 locking = locking.without_brief_wait();
                 continue;
@@ -555,8 +555,8 @@ impl Replica {
             Queued::Waited => self.move_forward(view).await?,
             Queued::Skip => return Ok(false),
         }
-        // Whoever held the entry before has committed: a snapshot from before that would only fail
-        // at certification.
+        // The transaction that held the entry before has committed: a snapshot from before that
+        // would only fail at certification.
         if let Some(s) = view.snapshot {
             let is_stale = self.store.newest(key.as_bytes())?.is_some_and(|v| v.at > s);
             if is_stale {

@@ -85,7 +85,7 @@ const SEND_PATIENCE: Duration = Duration::from_millis(100);
 const COMMIT_AGAIN: Duration = Duration::from_millis(10);
 /// Join tokens that are kept at once.
 const TOKENS_MAX: usize = 1_000;
-/// A token that has ended is kept so long: whoever has lost the answer asks again.
+/// A token that has ended is kept so long: a process that has lost the answer asks again.
 const TOKEN_KEPT_SECS: u64 = 86_400;
 const DECISION_POLL: Duration = Duration::from_millis(1);
 /// Copies of one step that wait for its answer: a gateway sends the next one when it has given the
@@ -180,7 +180,7 @@ impl Step {
             let _ = reply.send(answer.clone());
         }
     }
-    /// Nobody can tell the version that it makes from the one before.
+    /// Transactions cannot tell the version that it makes from the one before.
     fn is_unseen(&self) -> bool {
         self.call.with.is_empty() && !self.call.change.is_seen()
     }
@@ -457,8 +457,8 @@ impl Coordinator {
         }
     }
 
-    /// A version that nobody can tell from the one before: no lease is lowered for it, and no group
-    /// told.
+    /// A version that transactions cannot tell from the one before: no lease is lowered for it, and
+    /// no group told.
     async fn write_unseen(&mut self, step: Step) -> Result<()> {
         let (meta, writes) = change_rows(step.call.id, &self.meta, self.seen(), &step.call.change)?;
         let read_at = self.read_at()?;
@@ -578,7 +578,7 @@ impl Coordinator {
             return Ok(());
         }
         let (meta, mut writes) = change_rows(step.call.id, &self.meta, seen, &step.call.change)?;
-        // A group that is gone holds no lease: nobody could answer for it.
+        // A group that is gone holds no lease: no primary could answer for it.
         let gone: Vec<GroupId> = found.keys().copied().filter(|g| step.call.change.delete.contains(&DescriptorId(g.0))).collect();
         writes.extend(gone.iter().map(|g| Write { key: lease_key(*g), value: None, columns: ColumnMask::ALL }));
         for (group, granted) in rows.iter().filter(|(group, _)| !gone.contains(group)) {

@@ -1,6 +1,6 @@
 //! Whose schema step is next. A gateway whose step came too late derives it again from what came
 //! first, and has to hear of that before it can: gateways near the coordinator would always be
-//! faster. So whoever was refused has the next turn, for a while.
+//! faster. So a gateway that was refused has the next turn, for a while.
 
 use meridian_base::NodeId;
 use std::collections::VecDeque;

@@ -25,7 +25,7 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// A place for a handshake with somebody at an address.
+    /// A place for a handshake with a process at an address.
     pub(crate) fn enter(&self, addr: &str) -> Place {
         self.handshakes.enter(&host_of(addr), HANDSHAKES_MAX, HANDSHAKES_OF_ONE_MAX)
     }

@@ -115,7 +115,7 @@ impl Account {
             drained.await;
         }
     }
-    /// Tells whoever waits to look again.
+    /// Tells those who wait to look again.
     pub(crate) fn wake(&self) {
         self.drained.notify_waiters();
     }

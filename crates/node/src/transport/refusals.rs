@@ -1,5 +1,5 @@
-//! What the operator reads of those who are refused: whoever is refused tries again and again, and
-//! must neither fill the log nor hide another one.
+//! What the operator reads of those who are refused: a peer that is refused tries again and again,
+//! and must neither fill the log nor hide another one.
 //!
 //! A host has one line in [`INTERVAL`], which says how many of its refusals had none before. Beyond
 //! [`HOSTS_MAX`] hosts, the others share a line.

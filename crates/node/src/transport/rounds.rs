@@ -1,5 +1,5 @@
-//! What nodes say to each other in rounds of `majority` (design: escrow). Messages may be lost,
-//! repeated and late; each site's timers say them again.
+//! What nodes say to each other in rounds of `majority` (`docs/design/escrow.md`). Messages may be
+//! lost, repeated and late; each site's timers say them again.
 
 use meridian_base::escrow::Free;
 use meridian_base::{GroupId, Key, TxnId};

@@ -75,7 +75,7 @@ pub type Echoes = Arc<dyn Fn(&Request) -> Option<Duration> + Send + Sync>;
 /// Answers other nodes' calls.
 pub trait Handler: Send + Sync + 'static {
     fn handle(&self, from: Caller, request: Request) -> BoxFuture<'static, Response>;
-    /// Answers somebody without a certificate, at an address: [`meridian_pki::join`] has the
+    /// Answers a process without a certificate, at an address: [`meridian_pki::join`] has the
     /// messages.
     fn join(&self, addr: String, binding: Binding, ask: Vec<u8>) -> BoxFuture<'static, Vec<u8>>;
 }
@@ -142,7 +142,7 @@ pub struct Claim {
     /// Who, and where it listens.
     pub by: NodeId,
     pub addr: String,
-    /// For whom; 0: for anybody.
+    /// For which node; 0: for any.
     pub as_node: NodeId,
 }
 
@@ -290,7 +290,7 @@ impl Rpc {
         told.into_iter().chain(self.protection.keys().into_iter().flat_map(|keys| keys.told_revoked())).collect()
     }
 
-    /// Ends every connection, those of others as well: whoever is still trusted connects again.
+    /// Ends every connection, those of others as well: a node that is still trusted connects again.
     pub(crate) fn end_connections(&self) {
         self.served.lock().values().for_each(|(_, ended)| ended.notify_one());
         self.close_all("it has to show its certificate again");
@@ -511,7 +511,7 @@ impl Rpc {
         *peer.found.write() = (!is_recorded).then(|| addr.to_string());
     }
 
-    /// Asks whoever listens at an address: for joining, and for the status.
+    /// Asks the node that listens at an address: for joining, and for the status.
     pub async fn call_addr(self: &Arc<Self>, addr: &str, request: Request, timeout: Duration) -> Result<Response> {
         let connection = self.connect(addr, NodeId(0)).await?;
         let answer = self.ask(&connection, addr, request, Instant::now() + timeout).await;
@@ -556,7 +556,7 @@ impl Rpc {
         Ok(frame)
     }
 
-    /// Connects to a node, or with 0 to whoever listens there.
+    /// Connects to a node, or with 0 to any node that listens there.
     async fn connect(self: &Arc<Self>, addr: &str, to: NodeId) -> Result<Arc<Connection>> {
         let me = self.me.read().clone();
         let handshake = async {

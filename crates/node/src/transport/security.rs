@@ -3,8 +3,8 @@
 //! Between the nodes of a cluster every connection is TLS 1.3 with certificates on both sides
 //! ([`meridian_pki::tls`]): a peer is the node that its certificate names, whatever it says.
 //! Operators' commands come with the certificate of a role, or over a socket of the machine that
-//! only the node's own user and root can open. Somebody without a certificate may join, and nothing
-//! else.
+//! only the node's own user and root can open. A process without a certificate may join, and
+//! nothing else.
 //!
 //! A cluster that was started with `--insecure`, and the simulator, have none of that: a peer is
 //! who it says it is.
@@ -83,7 +83,7 @@ pub struct Keys {
     pub(crate) rules: Rules,
 }
 
-/// A connection that somebody has opened.
+/// A connection that the other side has opened.
 pub(crate) enum Accepted {
     Peer(Box<dyn Stream>, Caller),
     Joiner(Box<dyn Stream>, Binding),
@@ -144,7 +144,7 @@ impl Keys {
         self.tls().ok_or_else(|| io::Error::new(io::ErrorKind::NotConnected, "this process has no certificate yet"))
     }
 
-    /// The handshake with somebody who has connected.
+    /// The handshake with a process that has connected.
     pub(crate) async fn accept(&self, stream: Box<dyn Stream>) -> io::Result<Accepted> {
         let tls = self.ready()?;
         let accepting = TlsAcceptor::from(tls.current().node_server.clone()).accept(stream).into_fallible();

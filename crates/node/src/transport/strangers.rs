@@ -1,6 +1,6 @@
 //! Places for those who have not said who they are yet.
 //!
-//! Whoever means well is through in milliseconds. So where the places run out, the one that has
+//! An honest peer is through in milliseconds. So where the places run out, the one that has
 //! waited longest gives way, first of all of the address that has most of its share: whoever opens
 //! connections and says nothing keeps nobody out.
 

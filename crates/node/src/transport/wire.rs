@@ -38,7 +38,7 @@ use std::time::Duration;
 /// The version of this protocol.
 pub const PROTOCOL: u32 = 6;
 
-/// The first message of whoever connects.
+/// The first message of the side that connects.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Hello {
     pub protocol: u32,
@@ -47,8 +47,8 @@ pub struct Hello {
     pub node: NodeId,
     pub region: String,
     pub zone: String,
-    /// Whom the sender takes the receiver for; 0: whoever listens there. Nobody answers for
-    /// somebody else: the node that had an address may be gone, and another one be there.
+    /// Whom the sender takes the receiver for; 0: any node that listens there. No node answers for
+    /// another: the node that had an address may be gone, and another one be there.
     pub to: NodeId,
     /// Where the sender listens, if it is a member.
     pub addr: String,
@@ -123,7 +123,7 @@ pub enum Request {
     },
     /// How far the replicas on the node asked can serve everything.
     Settled(Vec<GroupId>),
-    /// From a group's primary to whoever holds a replica: what it promises, while its log has
+    /// From a group's primary to the nodes that hold a replica: what it promises, while its log has
     /// nothing to say.
     Closed(Vec<ClosedPromise>),
     /// A transaction's slice to certify and commit.
@@ -153,11 +153,11 @@ pub enum Request {
     },
     /// A new node asks for its identity, or a member registers its addresses.
     Join {
-        /// 0: new. Said here, since whoever is asked passes it on to the catalog's primary, and the
-        /// sender is not the node then.
+        /// 0: new. Said here, since the node that is asked passes it on to the catalog's primary,
+        /// and the sender is not the node then.
         node: NodeId,
-        /// Of a new node: drawn at random and kept in its directory before it asks. Whoever asks
-        /// again with it gets the same identity.
+        /// Of a new node: drawn at random and kept in its directory before it asks. A node that
+        /// asks again with it gets the same identity.
         token: u128,
         addr: String,
         sql_addr: String,
@@ -170,7 +170,8 @@ pub enum Request {
         #[serde(default)]
         versions: Versions,
     },
-    /// From a process without an identity to whoever listens at an address that it was told.
+    /// From a process without an identity to the process that listens at an address that it was
+    /// told.
     Muster {
         from: Newcomer,
         ask: Ask,
@@ -305,7 +306,7 @@ pub enum Request {
     KeepToken(StoredToken),
     /// For the catalog's primary: what it has of a token.
     FindToken(TokenId),
-    /// For the catalog's primary, from the node that has checked the proof: somebody with a token
+    /// For the catalog's primary, from the node that has checked the proof: a process with a token
     /// becomes a node.
     Redeem(Box<Redemption>),
     /// For a node that has the authority's key: a certificate for the sender, or for the node that
@@ -572,14 +573,14 @@ pub enum Changed {
     Refused(Vec<(GroupId, Refusal)>),
     /// It was not taken, and may be asked for again.
     NotTaken,
-    /// It was taken and may have committed: whoever asks again is told.
+    /// It was taken and may have committed: a gateway that asks again is told.
     Unknown,
     /// It may have committed, so long ago that nobody remembers.
     Forgotten,
 }
 
 /// «No version will appear at or below `closed` that is not in the log by entry `index`, except
-/// those of transactions prepared by then» (design: replication, closed timestamps).
+/// those of transactions prepared by then».
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClosedPromise {
     pub group: GroupId,

@@ -69,7 +69,7 @@ pub enum Answer {
     Granted(Granted),
     /// No; always with the same words.
     Refused(String),
-    /// The cluster cannot take anybody in now. Says nothing about the token: ask again.
+    /// The cluster cannot take a node in now. Says nothing about the token: ask again.
     NotNow,
 }
 
@@ -98,7 +98,7 @@ pub struct Membership {
 /// Why a process has not become a node: for its operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JoinFailure {
-    /// Whoever answers is not of the cluster that the token is of. Nothing was sent.
+    /// The process that answers is not of the cluster that the token is of. Nothing was sent.
     NotTheCluster(PeerRefusal),
     /// The cluster does not want it.
     Refused,
@@ -291,7 +291,7 @@ impl ServerCertVerifier for JoinVerifier {
     signatures!();
 }
 
-/// Somebody whose proof is right.
+/// A process whose proof is right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admission {
     /// The token that is used up by it.
@@ -327,7 +327,7 @@ enum HostState {
     Over,
 }
 
-/// The side that lets somebody in, for one connection.
+/// The side that lets a process in, for one connection.
 #[derive(Debug)]
 pub struct Host {
     binding: Binding,

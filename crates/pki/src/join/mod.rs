@@ -30,8 +30,8 @@
 //! the names that are asked for are part of it. A node that takes part in the exchange, and reads
 //! the catalog, learns `ClientKey`; it is a member, and the token is used up by then.
 //!
-//! **Once.** A token is good for one public key. Whoever asks again with the same key, because the
-//! answer was lost, gets the same node id.
+//! **Once.** A token is good for one public key. A process that asks again with the same key,
+//! because the answer was lost, gets the same node id.
 //!
 //! **Refusals** are one message, whatever the reason; the operator of the cluster reads the reason
 //! in the log ([`Refusal`]).

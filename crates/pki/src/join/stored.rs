@@ -74,8 +74,8 @@ pub enum Use {
     Again(NodeId),
 }
 
-/// Why somebody is not let in: for the operator of the cluster. The joiner is told one and the same
-/// thing ([`super::REFUSED`]).
+/// Why a process is not let in: for the operator of the cluster. The joiner is told one and the
+/// same thing ([`super::REFUSED`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Refusal {
     /// What came cannot be read, or asks for something that no node may have.
@@ -84,7 +84,7 @@ pub enum Refusal {
     Unknown(TokenId),
     /// The secret is not the token's, or what is asked for was changed on the way.
     Forged(TokenId),
-    /// Whoever asks does not have the private key.
+    /// The process that asks does not have the private key.
     NoPossession(TokenId),
     /// The token was good up to then.
     Expired(TokenId, Moment),

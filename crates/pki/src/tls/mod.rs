@@ -1,11 +1,11 @@
 //! Handshakes: who may talk to whom.
 //!
 //! [`Tls`] holds what a process needs for both kinds of connections, made from its files, and
-//! replaces it as a whole. Whoever begins a handshake takes [`Tls::current`]; a handshake that has
+//! replaces it as a whole. A new handshake takes [`Tls::current`]; a handshake that has
 //! begun, and a connection, keep what they began with.
 //!
 //! * **Between nodes** ([`Configs::node_server`], [`Configs::node_client`]): TLS 1.3. The caller
-//!   says whom it calls ([`name_of`]), and nobody else's certificate is accepted. The one that is
+//!   says whom it calls ([`name_of`]), and no other certificate is accepted. The one that is
 //!   called learns from [`Tls::peer`] who it is: a node, a role, or somebody without a certificate,
 //!   who may join and nothing else. What the connection is for is in its protocol (ALPN, RFC 7301),
 //!   so that a message of one kind is never read as one of the other.

@@ -8,7 +8,7 @@
 //! * A block is bytes that one host writes while no other host may read them. A host makes a block
 //!   visible by [`Memory::flush`] and a change of a word; a reader sees the word and then calls
 //!   [`Memory::invalidate`] before it reads the block. Plain memory is coherent everywhere and does
-//!   nothing in both (design: pods, «Software coherence of `bulk`»).
+//!   nothing in both (`docs/design/pod.md`).
 //!
 //! | memory | for |
 //! | --- | --- |

@@ -1,6 +1,6 @@
 //! How long no other replica can have become leader.
 //!
-//! A follower that accepts a message from the leader refuses to vote for anybody else for
+//! A follower that accepts a message from the leader refuses to vote for any other node for
 //! `election_timeout_max` (the library's leader lease), and for [`crate::GroupOptions::promise`],
 //! which is at most that, after a restart, when it has forgotten whom it heard
 //! ([`crate::Group::handle`]). So if a quorum accepted messages that this leader *sent* at `t` or

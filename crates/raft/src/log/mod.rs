@@ -141,7 +141,8 @@ pub struct NodeLog {
 }
 
 impl NodeLog {
-    /// Whether the disk holds a log. Whoever has opened one leaves one behind.
+    /// Whether the disk holds a log. Opening a log creates it, so a node that has run before has
+    /// one.
     pub fn exists(runtime: &Arc<dyn Runtime>) -> Result<bool> {
         let disk = runtime.disk();
         let names = disk.list(segment::FOLDER).map_err(|e| disk_error(disk, segment::FOLDER, "listing", &e))?;

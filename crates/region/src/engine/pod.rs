@@ -1,6 +1,6 @@
 //! An engine among several that certify the same group's transactions, each those on keys of its
-//! own (design: pods). All of them draw from one clock, and what each certifies goes into the one
-//! log, in its own order; between engines the log is not in the order of timestamps.
+//! own (`docs/design/pod.md`). All of them draw from one clock, and what each certifies goes into
+//! the one log, in its own order; between engines the log is not in the order of timestamps.
 //!
 //! | what | who sees to it |
 //! | --- | --- |

@@ -1,5 +1,4 @@
-//! Fresh reads: where they take place, when they may be answered, when they may move (design:
-//! transactions, «At the gateway»).
+//! Fresh reads: where they take place, when they may be answered, when they may move.
 
 use super::{Engine, NotReady, Phase, ReadGate, Snapshot, Touch};
 use crate::moment::Moment;

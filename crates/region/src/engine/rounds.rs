@@ -1,5 +1,5 @@
-//! A site's part in rounds of the protocol `majority` (design: escrow, E14, E15, E17 to E20; what
-//! it writes and when is in `docs/design/majority.md`, «What the caller does»).
+//! A site's part in rounds of the protocol `majority` (`docs/design/escrow.md`, E14, E15, E17 to
+//! E20; what it writes and when is in `docs/design/majority.md`, «What the caller does»).
 //!
 //! The rules of the rounds are [`Site`]'s. Here a step of it finds what is applied, and becomes one
 //! transaction of the group: certified in the turn in which the free tokens were read, so that no
@@ -38,8 +38,8 @@ pub enum SiteStep<T> {
     /// The step before it is on its way, or the share is about to be written otherwise: ask again
     /// when the ticket wakes.
     Wait(Ticket),
-    /// As if the message had been lost: somebody prepared is in the way, the message is from too
-    /// far ahead or from too long ago, or no ballot may begin.
+    /// As if the message had been lost: a prepared transaction is in the way, the message is from
+    /// too far ahead or from too long ago, or no ballot may begin.
     Dropped,
     /// As in `Certified::NotReady`.
     NotReady(NotReady),
@@ -127,9 +127,9 @@ impl Engine {
         Outlook { keep, wants, is_closing: false }
     }
 
-    /// Whether somebody prepared sets the number, or deletes the row. Until that is decided, the
-    /// site sends nothing about its rounds: elsewhere it may be decided long ago, so that nothing
-    /// is left there that tells that the incarnation is over.
+    /// Whether a prepared transaction sets the number, or deletes the row. Until that is decided,
+    /// the site sends nothing about its rounds: elsewhere it may be decided long ago, so that
+    /// nothing is left there that tells that the incarnation is over.
     pub fn is_being_set(&self, share: &Key) -> bool {
         self.held_writer(&Target::Key(share.clone()), ColumnMask::ALL, Timestamp::MAX).is_some()
     }

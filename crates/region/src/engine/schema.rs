@@ -1,5 +1,4 @@
-//! The primary's side of the schema lease (design: replication, «The catalog and the schema lease»;
-//! certification, item 4). The catalog's side is [`crate::schema_lease`].
+//! The primary's side of the schema lease. The catalog's side is [`crate::schema_lease`].
 
 use super::{Engine, Phase, SchemaCheck};
 use crate::state::{GroupState, Planned};

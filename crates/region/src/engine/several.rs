@@ -1,6 +1,5 @@
 //! What the primary does for transactions over several groups: certify and reserve a slice, take an
-//! outcome, check a read-only round (design: transactions, «Several participants» and «Read-only,
-//! fresh, several groups»).
+//! outcome, check a read-only round.
 //!
 //! Who votes what, and what the outcome is, crate `commit` knows. Here is what it means for
 //! timestamps and for others:
@@ -10,12 +9,12 @@
 //!   prepares are refused at once, so nobody waits in a circle; those that were refused before wait
 //!   for those that were not ([`Turn`]);
 //! * a *reserving read* has no writes and no values yet: they are read when it is prepared, and
-//!   hold until its outcome. On hot data there is always somebody prepared, so it waits, and while
-//!   it waits it keeps new writers away (its *claim*). Nobody waits in a circle: whoever is
-//!   prepared and writes waited for nobody who is prepared, and its Prepares elsewhere are refused
-//!   by what the reader has reserved there;
-//! * whoever sets the number of an escrow column reads its shares in the same way, and writes them.
-//!   It waits for what is in flight, with a claim, and is refused by what is prepared;
+//!   hold until its outcome. On hot data some transaction is always prepared, so it waits, and
+//!   while it waits it keeps new writers away (its *claim*). Waits form no circle: a prepared
+//!   writer never waited for a prepared transaction, and its Prepares elsewhere are refused by what
+//!   the reader has reserved there;
+//! * a transaction that sets the number of an escrow column reads its shares in the same way, and
+//!   writes them. It waits for what is in flight, with a claim, and is refused by what is prepared;
 //! * an outcome enters the log only when this group's clock is at or above its commit timestamp. So
 //!   whatever is certified or read after that is above it, here and, since the timestamp is below
 //!   the ceiling, under every successor.
@@ -109,7 +108,7 @@ pub(super) fn reserved(reads: &[ReadEntry]) -> Vec<Reserved> {
 }
 
 impl Engine {
-    /// Certifies a slice (design: certification at a primary) and reserves what it reads and
+    /// Certifies a slice and reserves what it reads and
     /// writes.
     pub fn prepare<V: Versions>(
         &mut self,
@@ -195,7 +194,7 @@ impl Engine {
         turn == Turn::Late && self.early.contains(&id)
     }
 
-    /// The vote is NO: whoever waits for what the transaction has claimed goes on. The tickets to
+    /// The vote is NO: transactions that wait for what this one has claimed go on. The tickets to
     /// wake are added to `woken`.
     pub fn give_up_claim(&mut self, id: TxnId, woken: &mut Vec<Ticket>) {
         if self.claims.remove(id).is_some() {
@@ -206,7 +205,7 @@ impl Engine {
     /// The outcome of a prepared transaction is known, by its votes: the record to log, once the
     /// clock is at the commit timestamp. Where another group's clock is, the messages of that one
     /// have moved this clock; a future-time timestamp, which a transaction that writes GLOBAL rows
-    /// has, is waited for (design: «A participant that cannot move its clock to `c`»).
+    /// has, is waited for.
     pub fn decide(
         &mut self,
         state: &GroupState,

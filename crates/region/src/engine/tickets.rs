@@ -5,7 +5,7 @@ use crate::waits::{Ticket, WaitFor};
 use meridian_base::{Clock, Timestamp};
 
 impl Engine {
-    /// Wakes whoever waits for the clock.
+    /// Wakes those who wait for the clock.
     pub fn tick(&mut self, clock: &Clock, physical_micros: u64, woken: &mut Vec<Ticket>) {
         self.waits.wake_clock(clock.now(physical_micros), woken);
     }
@@ -17,7 +17,7 @@ impl Engine {
     pub fn waits_for(&self, ticket: Ticket) -> Option<WaitFor> {
         self.waits.what(ticket)
     }
-    /// Whoever waited gave up.
+    /// The waiter gave up.
     pub fn cancel(&mut self, ticket: Ticket) {
         self.waits.cancel(ticket);
     }

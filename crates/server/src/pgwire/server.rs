@@ -190,7 +190,7 @@ impl PgServer {
         seats.taken.insert(id, None);
         Some(Seat { server: self, id })
     }
-    /// A cancel request. Whoever sends it learns nothing of what came of it.
+    /// A cancel request. Its sender does not learn whether it had an effect.
     pub(super) fn cancel(&self, pid: i32, key: &Bytes) {
         let seats = self.0.seats.lock();
         let found = seats.taken.iter().find(|(id, _)| session::pid(**id) == pid);

@@ -310,9 +310,10 @@ pub struct Move {
 pub enum MoveState {
     /// Deletes reach the other homes, nothing else.
     DeleteOnly,
-    /// Every write reaches them; nobody reads there. Being filled.
+    /// Every write reaches them; no statement reads there. Being filled.
     WriteOnly,
-    /// They are the ones it has left: somebody may still read there, so every write reaches them.
+    /// They are the ones it has left: a transaction may still read there, so every write reaches
+    /// them.
     Leaving,
 }
 
@@ -429,7 +430,7 @@ pub struct IndexColumn {
 pub enum IndexState {
     /// Deletes reach it, nothing else.
     DeleteOnly,
-    /// Inserts, updates and deletes reach it; nobody reads it. Being filled.
+    /// Inserts, updates and deletes reach it; no statement reads it. Being filled.
     WriteOnly,
     Public,
 }

@@ -1,4 +1,4 @@
-//! Escrow columns in a table's descriptor (design: escrow).
+//! Escrow columns in a table's descriptor (`docs/design/escrow.md`).
 
 use super::expression::{Facts, parse_expression, resolve_columns};
 use super::relation::TableRef;
@@ -62,7 +62,8 @@ pub struct Shadow {
     pub is_written: bool,
 }
 
-/// How tokens of a column's rows are moved between its sites (design: escrow, «Redistribution»).
+/// How tokens of a column's rows are moved between its sites (`docs/design/escrow.md`,
+/// «Redistribution»).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EscrowProtocol {
     /// A transaction over the sites concerned.

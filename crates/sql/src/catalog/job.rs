@@ -233,8 +233,8 @@ pub(crate) fn add(change: &mut CatalogChange, base: &Catalog, new: JobRecord) {
     change.put.push(Descriptor::Job(new));
 }
 
-/// The job, if `node` is to go on with it in this state. Whoever finds that it is not stops where
-/// it is: another node has taken the job over, or somebody paused or cancelled it.
+/// The job, if `node` is to go on with it in this state. A runner whose job is not its own any more
+/// stops where it is: another node has taken the job over, or a session paused or cancelled it.
 pub(crate) fn mine(catalog: &Catalog, id: DescriptorId, node: NodeId, state: JobState) -> Result<&JobRecord> {
     let job = catalog.job(id).filter(|job| job.node == node && job.state == state);
     job.ok_or_else(|| Error::sql("55000", format!("job {} is not to be gone on with here", id.0)))

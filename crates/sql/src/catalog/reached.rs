@@ -1,4 +1,4 @@
-//! Which indexes somebody can reach: what garbage collection leaves alone.
+//! Which indexes a transaction can reach: what garbage collection leaves alone.
 
 use super::ids::FIRST_ID;
 use super::job::Job;

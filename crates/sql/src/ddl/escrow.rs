@@ -1,4 +1,4 @@
-//! Escrow columns: `… ESCROW CHECK (…)` in `CREATE TABLE` (design: escrow).
+//! Escrow columns: `… ESCROW CHECK (…)` in `CREATE TABLE` (`docs/design/escrow.md`).
 //!
 //! What a table with such a column may be is looked at where a statement's change is complete
 //! ([`check`]), so that no statement has to know of it.

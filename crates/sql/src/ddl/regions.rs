@@ -308,8 +308,8 @@ impl Deriver<'_> {
 
 /// The change that gives a database these regions, its groups the homes, regions and goals that
 /// follow, its `REGIONAL BY ROW` tables a partition in each region, and its escrow columns a site.
-/// That it is one step is enough: whoever commits with the version before commits below it, and
-/// whoever reads at or above it knows all partitions and sites.
+/// That it is one step is enough: a transaction with the version before commits below it, and a
+/// read at or above it knows all partitions and sites.
 pub(crate) fn with_groups(catalog: &Catalog, database: Database, next_id: u32) -> CatalogChange {
     let mut change = CatalogChange { next_id, ..CatalogChange::default() };
     let mut homes: BTreeMap<String, GroupId> = BTreeMap::new();

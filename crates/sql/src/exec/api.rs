@@ -95,7 +95,7 @@ impl ExecContext<'_> {
 /// Default for [`ExecContext::memory_bytes_max`].
 pub const MEMORY_BYTES_MAX: usize = 256 << 20;
 
-/// A statement's stop button, shared with whoever may press it.
+/// A statement's stop button, shared with those who may press it.
 #[derive(Debug, Default)]
 pub struct Interrupt(AtomicU8);
 
@@ -120,7 +120,7 @@ impl Interrupt {
     pub fn reset(&self) {
         self.0.store(0, Ordering::Release);
     }
-    /// The error that ends the statement, if somebody pressed the button.
+    /// The error that ends the statement, if the button was pressed.
     pub fn check(&self) -> Result<()> {
         match self.0.load(Ordering::Acquire) {
             0 => Ok(()),

@@ -1,5 +1,5 @@
-//! Escrow columns: their numbers are in shares, one in each site, and not in the rows (design:
-//! escrow).
+//! Escrow columns: their numbers are in shares, one in each site, and not in the rows
+//! (`docs/design/escrow.md`).
 //!
 //! | statement | what happens | rule |
 //! | --- | --- | --- |

@@ -2,7 +2,7 @@
 //! between regions that this takes.
 //!
 //! Rows of other regions are read at the nearest replica, and what was read is certified with the
-//! commit: one round trip, however many regions there are (docs/design, «What a commit takes»).
+//! commit: one round trip, however many regions there are.
 //! GLOBAL rows are read in every region for nothing, and written in the primary one. So a
 //! prediction is 0, 1, or from 0 to 1 where it depends on what is found. A conflict costs more;
 //! `EXPLAIN ANALYZE` counts.

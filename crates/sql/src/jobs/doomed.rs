@@ -36,7 +36,7 @@ use tokio::time::Instant;
 /// How often every group is asked, which may be for days.
 const POLL: Duration = Duration::from_secs(2);
 
-/// Deletes the groups as soon as nobody needs them.
+/// Deletes the groups as soon as no other group needs them.
 pub(super) async fn remove<E: Environment>(env: &E, groups: &[GroupId], context: &JobContext) -> Result<()> {
     let earliest = Instant::now() + limits::WATERMARK_LAG;
     let mut confirmed = BTreeSet::new();

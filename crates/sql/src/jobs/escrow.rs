@@ -1,5 +1,5 @@
 //! Work on the shares of all rows: taking them away from sites that close, and moving their tokens
-//! when bounds change (design: escrow, «Sites», E13).
+//! when bounds change (`docs/design/escrow.md`, «Sites», E13).
 
 use super::progress::{Page, Part, Size, work_through};
 use super::rows::work_on;

@@ -7,10 +7,10 @@
 //! | `Leaving`: the homes are exchanged | new | both | both |
 //! | done; what is left behind is deleted | new | new | new |
 //!
-//! Two adjacent steps may be in use at once (as with an index, F1's online schema change): whoever
-//! reads the old homes and whoever reads the new ones write both while that may be. The new homes
-//! hold indexes of their own ids, so a group that is an old and a new home keeps the two apart.
-//! Uniqueness is checked in the homes that are read, and follows for the others.
+//! Two adjacent steps may be in use at once (as with an index, F1's online schema change):
+//! transactions that read the old homes and those that read the new ones write both while that may
+//! be. The new homes hold indexes of their own ids, so a group that is an old and a new home keeps
+//! the two apart. Uniqueness is checked in the homes that are read, and follows for the others.
 
 use super::backfill::{after, bind, primary_ranges};
 use super::{JobContext, changed, locking, may_try_again, options, pause, step, step_of};
@@ -112,7 +112,7 @@ pub(super) async fn copy<E: Environment>(env: &E, table: DescriptorId, context: 
                 attempt = 0;
                 batch = (batch * 2).min(BATCH_ROWS);
             }
-            // Somebody changed one of the rows: a smaller batch has better odds.
+            // Another transaction changed one of the rows: a smaller batch has better odds.
             Err(e) if may_try_again(&e, attempt) => {
                 attempt += 1;
                 batch = (batch / 2).max(1);

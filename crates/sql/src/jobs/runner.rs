@@ -11,9 +11,9 @@
 //! else is down. What only deletes keys that nobody can reach is never given up: its statement is
 //! done.
 //!
-//! Whoever pauses or cancels a job does not wait for what it is doing: the work is dropped where it
-//! is. A transaction that was being committed ends by its votes, and what a cancelled job wrote is
-//! unreachable.
+//! A session that pauses or cancels a job does not wait for what it is doing: the work is dropped
+//! where it is. A transaction that was being committed ends by its votes, and what a cancelled job
+//! wrote is unreachable.
 
 use super::{JobContext, move_table, put_record, run_one, undo, waits};
 use crate::catalog::Catalog;
@@ -170,7 +170,7 @@ async fn attempt<E: Environment>(
     run_one(env, task, context).await
 }
 
-/// Works on a job until somebody pauses or cancels it, or takes it over.
+/// Works on a job until a session pauses or cancels it, or another node takes it over.
 async fn unless_stopped<E: Environment>(env: &E, job: &JobRecord, work: impl Future<Output = Result<()>>) -> Result<()> {
     let is_stopped = || {
         let catalog = env.catalog();

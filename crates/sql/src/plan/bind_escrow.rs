@@ -1,5 +1,5 @@
 //! Binds what is said about escrow columns beside their numbers: `escrow_estimate(column)` and
-//! `[SHOW ESCROW FOR TABLE …]` (design: escrow, E12).
+//! `[SHOW ESCROW FOR TABLE …]` (`docs/design/escrow.md`, E12).
 
 use super::binder::{Binder, Scope, ScopeCol, Typed};
 use super::rel::{Rel, SharesOf, SortKey};

@@ -662,7 +662,8 @@ fn may_change_keys(table: &TableRef, set: &[(u32, Expr)]) -> bool {
     keys.chain(table.region_column()).any(|o| is_generated(o) || set.iter().any(|(to, _)| *to == o))
 }
 
-/// Whoever needs the rows of the table that is changed to keep their keys need not wait for this.
+/// A transaction that only needs the changed table's rows to keep their keys need not wait for
+/// this.
 fn keep_keys(rel: &mut Rel, of: ColId) {
     match rel {
         Rel::Table { base, locking, .. } if *base == of => {

@@ -1,4 +1,4 @@
-//! Recognises the statements that one function runs (design: performance, «enum plans»).
+//! Recognises the statements that one function runs.
 
 use super::node::{DmlPlan, DmlPlanKind, KeyPart, Node, Scan};
 use crate::plan::expr::Expr;

@@ -1,5 +1,4 @@
-//! `AS OF SYSTEM TIME`: which past a statement or a transaction reads (design: replication, «Stale
-//! reads»).
+//! `AS OF SYSTEM TIME`: which past a statement or a transaction reads.
 //!
 //! | time | what is read |
 //! | --- | --- |

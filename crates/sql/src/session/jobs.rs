@@ -12,7 +12,7 @@ use meridian_base::{DescriptorId, Error, Result, SessionId};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often a node looks for jobs that nobody runs.
+/// How often a node looks for jobs that no node runs.
 const ADOPT_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Runs for as long as the node does: takes over the jobs of nodes that are silent, and goes on
@@ -65,7 +65,7 @@ fn context_of<E: Environment>(env: &E, job: &JobRecord, shared: &Arc<Shared>) ->
     let database = database.ok_or_else(|| Error::internal("a cluster without a database"))?.name.clone();
     let options = SessionOptions {
         id: SessionId::default(),
-        // What the job does was allowed to whoever made it, who may be gone.
+        // What the job does was allowed to the role that made it, which may be gone.
         user: catalog.role_name(ROOT_ID),
         database: database.clone(),
         application_name: "job".to_string(),
@@ -129,7 +129,7 @@ pub async fn control<E: Environment>(env: &E, id: DescriptorId, what: Control, s
         Some(match what {
             Control::Pause => JobRecord { state: JobState::Paused, ..job },
             Control::Resume => JobRecord { state: JobState::Running, node: me, ..job },
-            // Nobody runs a job that is paused: this node takes it back.
+            // No node runs a job that is paused: this node takes it back.
             Control::Cancel if before == JobState::Paused => {
                 JobRecord { state: JobState::Reverting, node: me, error: Some(canceled()), ..job }
             }

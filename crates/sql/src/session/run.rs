@@ -219,8 +219,7 @@ pub(super) fn check_round_trips<T: Transaction>(before: u32, txn: &T, max: Optio
         .hint("EXPLAIN shows which operators leave the region."))
 }
 
-/// An error that may be told: what it rests on was true, or the error is another one (design:
-/// transactions, «At the gateway»).
+/// An error that may be told: what it rests on was true, or the error is another one.
 pub(super) async fn confirmed<T: Transaction>(error: Error, txn: &mut T) -> Error {
     match error.kind() {
         ErrorKind::Statement => txn.confirm().await.err().unwrap_or(error),

@@ -119,7 +119,7 @@ impl DrawnBlocks {
     fn without_rest(&self, sequence: &Sequence, counter: Counter) -> Counter {
         counter.without(self.0.lock().drawn.get(&(sequence.id, sequence.index_id)))
     }
-    /// Whoever holds this may draw. Nobody draws for a counter that is gone.
+    /// The holder of this may draw. A counter that is gone is not drawn from.
     fn drawing(&self, sequence: &Sequence) -> Arc<tokio::sync::Mutex<()>> {
         let mut blocks = self.0.lock();
         blocks.drawing.retain(|(id, index), _| *id != sequence.id || *index == sequence.index_id);

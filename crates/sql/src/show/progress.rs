@@ -54,7 +54,7 @@ pub(crate) fn needed(catalog: &Catalog, task: &Job) -> BTreeSet<GroupId> {
     }
 }
 
-/// Which of these groups nobody answers for.
+/// Which of these groups no primary answers for.
 pub(crate) fn missing(catalog: &Catalog, needed: &BTreeSet<GroupId>, groups: &[GroupRow]) -> Option<String> {
     let lost = groups.iter().filter(|row| row.primary.is_none() && needed.contains(&row.group));
     let name = |row: &GroupRow| match catalog.group_by_id(row.group) {

@@ -276,8 +276,7 @@ impl Bench<'_> {
         self.running.distances.round_trip(&place(&self.running.regions[0]), &place(region)) / 2
     }
     /// About what GLOBAL timestamps are ahead by: `max_offset`, the way to the farthest replica,
-    /// and a tenth of a second for the interval of promises and for what is not measured (design:
-    /// replication, «GLOBAL tables»).
+    /// and a tenth of a second for the interval of promises and for what is not measured.
     fn lead(&self) -> Duration {
         self.offset + self.farthest() + Duration::from_millis(100)
     }

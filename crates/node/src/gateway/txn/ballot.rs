@@ -53,7 +53,7 @@ impl Drop for Listening {
     }
 }
 
-/// A vote for a transaction of this gateway. One that comes too late finds nobody.
+/// A vote for a transaction of this gateway. One that comes too late is dropped.
 pub(crate) fn voted(gateway: &Gateway, message: BallotMessage) {
     if let BallotMessage::Vote { id, from, vote } = message {
         heard(gateway, id, (from, vote, None));

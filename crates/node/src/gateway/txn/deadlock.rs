@@ -103,7 +103,7 @@ impl Drop for Registered<'_> {
 pub(super) async fn unless_deadlocked<T>(watch: Option<Watch>, read: impl Future<Output = Result<T>>) -> Result<T> {
     let Some(watch) = watch else { return read.await };
     let mut read = pin!(read);
-    // A row that nobody holds is there at once.
+    // A row that no transaction holds is there at once.
     if let Poll::Ready(answer) = futures::poll!(read.as_mut()) {
         return answer;
     }

@@ -1,6 +1,6 @@
 //! A gateway's part in escrow columns: what a site has to give, and rounds of redistribution
-//! (design: escrow, E6 to E8, E14 to E16; Samya, §3.4: Avantan[*] is a transaction over several
-//! groups).
+//! (`docs/design/escrow.md`, E6 to E8, E14 to E16; Samya, §3.4: Avantan[*] is a transaction over
+//! several groups).
 
 use super::{CALL_TIMEOUT, Txn};
 use crate::gateway::Gateway;
@@ -79,9 +79,9 @@ impl Txn {
     }
 
     /// What a site offers to this transaction, whose own changes are counted, and which enters the
-    /// share's queue there: whoever is about to write the whole number comes before or after it.
-    /// Nothing certifies what this says: certification looks again. In a block, which may be long,
-    /// the primary holds what `late` takes, if it is there.
+    /// share's queue there: a transaction that is about to write the whole number comes before or
+    /// after it. Nothing certifies what this says: certification looks again. In a block, which may
+    /// be long, the primary holds what `late` takes, if it is there.
     pub(super) async fn offer_of(&mut self, group: GroupId, share: &Key, late: &Late) -> Result<Option<Offer>> {
         let at = self.part(group)?;
         match self.parts[at].writes.get(share).map(|w| &w.change) {
@@ -158,7 +158,8 @@ impl Txn {
         Ok(self.ask_site(site, share).await?.is_some_and(|offer| left(offer.free).allow(late)))
     }
 
-    /// Rounds for several numbers, side by side. Whoever adds to them finds out what they brought.
+    /// Rounds for several numbers, side by side. The statement that adds to the numbers finds out
+    /// what the rounds brought.
     pub(super) async fn bring_tokens_each(&self, sites: &[GroupId], changes: Vec<(Key, Late)>) -> Result<()> {
         let round = |(share, late): (Key, Late)| -> BoxFuture<'_, Result<()>> {
             Box::pin(async move {

@@ -5,8 +5,7 @@
 //! writes. [`reads`] decides where a read goes, [`each`] makes reads of several groups together,
 //! [`commit`] what a commit takes: nothing, one group's certification, a round of checks, or the
 //! ballot of several groups. What a client sees inside an open transaction is speculative until its
-//! commit succeeds; an error that ends it is told only after [`Transaction::confirm`] (design:
-//! transactions, «At the gateway»).
+//! commit succeeds; an error that ends it is told only after [`Transaction::confirm`].
 
 pub(crate) mod ages;
 mod ballot;

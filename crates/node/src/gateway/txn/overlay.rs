@@ -1,6 +1,6 @@
 //! What this gateway knows to be newer than the replicas it reads at: what its own sessions
 //! committed at other regions' groups, and what a NO vote or a failed certification told about the
-//! rows it failed on (design: transactions, «At the gateway»).
+//! rows it failed on.
 //!
 //! Each entry says up to when it is known to be the newest, and a read that takes the value from
 //! here has that as its `until`. Certification decides as always; an entry that is lost costs an

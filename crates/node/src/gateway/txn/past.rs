@@ -1,4 +1,4 @@
-//! Reads of the past (design: replication, «Stale reads»): at one moment for the whole transaction,
+//! Reads of the past: at one moment for the whole transaction,
 //! at the nearest replica that has got there. Nothing is noted for certification, nothing can be
 //! refused later, and nobody is delayed.
 //!

@@ -176,7 +176,7 @@ impl Choice {
 }
 
 /// A coordinator's second round, as the votes that its decision follows from. It is durable in this
-/// region, at the initiator's own group, before anybody else hears of it; an abort need not be
+/// region, at the initiator's own group, before any other node hears of it; an abort need not be
 /// (presumed abort).
 async fn announce(shared: &Arc<Shared>, id: TxnId, participants: &[GroupId], votes: &BTreeMap<GroupId, Vote>) {
     let is_commit = votes.len() == participants.len() && votes.values().all(|v| matches!(v, Vote::Yes(_)));

@@ -1,4 +1,4 @@
-//! Where a transaction reads (design: transactions, «At the gateway»).
+//! Where a transaction reads.
 //!
 //! * A group whose primary is in this region: there, fresh, at one snapshot.
 //! * A group homed elsewhere: at the nearest replica, at its closed timestamp, with what this
@@ -480,8 +480,8 @@ impl Txn {
 
 impl Txn {
     /// A read that may wait in a queue. The wait has its own bounds, and the call must not end it.
-    /// But whoever waits for long looks now and then whether it still does: a primary that has
-    /// forgotten it, or is none any more, would never answer.
+    /// But a request that waits for long looks now and then whether it still does: a primary that
+    /// has forgotten it, or is none any more, would never answer.
     async fn wait_at(&self, node: NodeId, group: GroupId, call: Request) -> Result<Response> {
         let waiter = self.owner();
         let mut answer = pin!(self.gateway.shared.rpc.call(node, call, WAIT_FOR_ROWS_MAX));

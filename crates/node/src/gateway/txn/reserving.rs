@@ -1,5 +1,5 @@
 //! Reserving reads: a read-only statement over several groups on data so hot that a round keeps
-//! failing (design: transactions, «Read-only, fresh, several groups»).
+//! failing.
 //!
 //! ```text
 //! attempt 1   reads at replicas ──▶ round fails

@@ -3,9 +3,9 @@
 //! The server retries a transaction by itself while nothing has reached the client, and reads at
 //! the primaries from its third attempt on. A client that retries by itself starts a new
 //! transaction, which would be refused for the same reason for ever; so the refusals of a session
-//! are remembered for a moment, and count as attempts (design: transactions, «adaptive fresh
-//! reads»). A block that is refused even at the primary goes back to the replica: with a round trip
-//! for every statement it takes so long that it would be refused again and again.
+//! are remembered for a moment, and count as attempts. A block that is refused even at the primary
+//! goes back to the replica: with a round trip for every statement it takes so long that it would
+//! be refused again and again.
 
 use crate::gateway::txn::lately::Lately;
 use meridian_base::SessionId;

@@ -4,7 +4,7 @@
 //! step, and when no group may commit with the old schema any more it holds the ballot, with the
 //! catalog as one more participant, which votes last. So nobody can see the rows without the schema
 //! or the schema without the rows, and no descriptor is in doubt because of a participant that
-//! cannot be reached (design: replication, «The catalog and the schema lease»).
+//! cannot be reached.
 
 use super::Txn;
 use super::commit::unknown_outcome;
@@ -57,7 +57,7 @@ impl Txn {
         self.why_refused(refusals)
     }
 
-    /// Nobody knows what became of it.
+    /// What became of it is unknown.
     pub(crate) fn lost_with_step(&mut self) -> Error {
         self.count(false);
         unknown_outcome("not every participant could be reached")

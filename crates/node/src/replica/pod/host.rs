@@ -149,7 +149,7 @@ impl Host {
             self.acknowledged = number;
         }
         if is_idle && self.promised.elapsed() >= PROMISE_INTERVAL {
-            // Draws, so that nothing at or below it follows from anybody who draws later.
+            // Draws, so that nothing at or below it follows from a host that draws later.
             let at = clock.tick(physical);
             engine.used_by_others(at);
             if self.say(&Entry::Promise(at))? {

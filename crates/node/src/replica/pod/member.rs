@@ -18,7 +18,8 @@
 //! so nothing depends on it but how many transactions fail.
 //!
 //! A step that needs several slots keeps the first ones, in the order of their numbers, until it
-//! has all: whoever waits waits for a slot above all that it keeps, so nobody waits in a circle.
+//! has all: a member that waits, waits for a slot above all that it keeps, so members never wait in
+//! a circle.
 
 use crate::replica::pod::slots::{SlotSet, of_key};
 use meridian_base::Timestamp;

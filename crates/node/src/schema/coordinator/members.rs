@@ -103,7 +103,7 @@ impl Coordinator {
         self.write_nodes(self.meta.clone(), writes).await
     }
 
-    /// Makes a node of whoever has shown a token, and marks the token as used, in one step.
+    /// Makes a node of a process that has shown a token, and marks the token as used, in one step.
     pub(super) async fn redeem(&mut self, redemption: Redemption) -> Result<std::result::Result<NodeId, Refusal>> {
         let Redemption { token, key, mut record, versions } = redemption;
         let rules = self.shared.certificates.as_ref().map_or(Default::default(), |c| c.keys.rules);

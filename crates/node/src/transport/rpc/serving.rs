@@ -57,7 +57,7 @@ impl Rpc {
         handler: Arc<dyn Handler>,
         is_local: bool,
     ) -> Option<BoxFuture<'static, ()>> {
-        // Whoever has a certificate is given a place when it has shown it.
+        // A peer with a certificate is given a place when it has shown it.
         let keys = self.protection.keys().filter(|_| !is_local).cloned();
         let place = match &keys {
             Some(_) => None,
@@ -269,7 +269,8 @@ impl Rpc {
         Ok(())
     }
 
-    /// An answer that finds no room is dropped: whoever asked has not read the ones before it.
+    /// An answer that finds no room is dropped: the peer that asked has not read the ones before
+    /// it.
     fn answer(&self, out: &Backlog, call: u64, response: Response, delay: Duration) {
         let frame = self.frame(ANSWER, call, &response).or_else(|e| self.frame(ANSWER, call, &Response::Error(e)));
         if let Ok(frame) = frame {
@@ -301,7 +302,7 @@ impl Drop for Served {
     }
 }
 
-/// Somebody who wants to become a node has this long to say so, and to read the answer.
+/// A process that wants to become a node has this long to say so, and to read the answer.
 const JOINER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Answers a process without a certificate: one message each way.

@@ -1,4 +1,5 @@
-//! A column that becomes an escrow column, or ceases to be one (design: escrow, «On and off»).
+//! A column that becomes an escrow column, or ceases to be one (`docs/design/escrow.md`, «On and
+//! off»).
 //!
 //! | state | the row | shares | a number is read from |
 //! | --- | --- | --- | --- |

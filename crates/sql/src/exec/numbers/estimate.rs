@@ -1,5 +1,5 @@
-//! `escrow_estimate(column)`: the number as replicas in this region know it (design: escrow, E10,
-//! E12).
+//! `escrow_estimate(column)`: the number as replicas in this region know it
+//! (`docs/design/escrow.md`, E10, E12).
 //!
 //! The shares of all sites are read at one moment, the newest that is over at a replica of each in
 //! this region, and added up: what the number was then. Deltas of the own transaction are added.

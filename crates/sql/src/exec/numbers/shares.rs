@@ -1,5 +1,5 @@
-//! `SHOW ESCROW FOR TABLE`: what each site has of the numbers of a table's rows (design: escrow,
-//! E9).
+//! `SHOW ESCROW FOR TABLE`: what each site has of the numbers of a table's rows
+//! (`docs/design/escrow.md`, E9).
 //!
 //! Shares are read as numbers are, and certified with the rest. A batch of rows at a time becomes a
 //! row for each escrow column and site, so a table of any size takes the memory of a batch.

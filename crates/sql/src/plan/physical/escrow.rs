@@ -1,5 +1,5 @@
 //! Plans of what is said about escrow columns beside their numbers: estimates, and the shares of
-//! rows (design: escrow, E9, E10, E12).
+//! rows (`docs/design/escrow.md`, E9, E10, E12).
 
 use super::super::access;
 use super::super::node::{Estimates, KeyPart, Node, Shares};

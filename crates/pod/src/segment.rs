@@ -211,6 +211,7 @@ fn encode(layout: &Layout, purpose: Purpose) -> [u8; WRITTEN_ONCE] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::{SLOTS, host};
     use crate::memory::Heap;
 
     const PURPOSE: Purpose = Purpose { generation: 3, group: GroupId(7), term: 9 };
@@ -227,6 +228,40 @@ mod tests {
         assert!(!segment.is_over());
         segment.end();
         assert!(segment.is_over());
+    }
+
+    /// A host of the same format finds everything where another one has put it. Whatever changes
+    /// this needs another [`FORMAT`].
+    #[test]
+    fn a_segment_of_this_format_looks_like_this() {
+        let mut header = [0; WRITTEN_ONCE];
+        made().read(0, &mut header);
+        let hex: String = header.iter().map(|b| format!("{b:02x}")).collect();
+        let expected = concat!(
+            "4d45524944504f4401000000cecb1b2403000000000000000900000000000000070000000200000000100000",
+            "000000000010000000000000000400000000000004000000040000000400000000000000008e000000000000"
+        );
+        assert_eq!((FORMAT, hex.as_str()), (1, expected));
+        let layout = Layout::new(Sizes::SMALL).unwrap();
+        let (last, descriptor) = (layout.sizes().hosts - 1, (layout.sizes().descriptors - 1) as u16);
+        let chunk = layout.chunks() - 1;
+        let places = [
+            layout.host(last),
+            layout.slot(SLOTS - 1),
+            layout.chunk_entry(chunk),
+            layout.descriptor(last, descriptor),
+            layout.ring(last),
+            layout.feed(),
+            layout.chunk(chunk),
+            layout.len(),
+        ];
+        assert_eq!(places, [4_608, 13_304, 13_760, 15_616, 24_064, 28_160, 35_328, 36_352]);
+        let in_header = [header::STATE, header::CLOCK, header::ACKED, header::CEILING, header::GRANT, header::FEED_TAIL];
+        assert_eq!(in_header, [4, 5, 6, 7, 8, 9].map(|line| line * 64));
+        assert_eq!([header::EPOCH, header::GIVEN, header::INDEX], [10, 11, 12].map(|line| line * 64));
+        let of_host = [host::STATE, host::HEARTBEAT, host::NONCE, host::ECHO, host::RING_TAIL, host::RING_TAKEN];
+        assert_eq!(of_host, [0, 64, 72, 128, 192, 256]);
+        assert_eq!([host::FEED_POSITION, host::EPOCH, host::DOORBELL], [320, 384, 448]);
     }
 
     #[test]

@@ -2,10 +2,13 @@
 
 use bytes::Bytes;
 use meridian_base::envelope;
+use meridian_base::escrow::{Free, Late, Offer};
 use meridian_base::record::{Committed, Lease, Outcome, Payload, Prepared, Record, Reserved, SchemaGrant};
+use meridian_base::version::Versions;
 use meridian_base::{
-    BallotMessage, ColumnMask, CommitOutcome, CommitRequest, ConflictReason, DescriptorId, Error, ErrorKind, GroupId, Key,
-    KeyRange, NodeId, SchemaVersion, Target, Timestamp, TxnId, Vote, Write,
+    BallotMessage, Change, ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, DescriptorId, Error, ErrorKind,
+    Fresh, GlobalReads, GroupId, Key, KeyRange, LogPosition, Mutation, NodeId, Peer, Prepare, ReadEntry, Refusal, SchemaUse,
+    SchemaVersion, Target, Timestamp, TxnId, Vote, Write,
 };
 use meridian_fixtures::Fixtures;
 
@@ -63,6 +66,27 @@ fn what_was_written_is_read() {
     fixtures.kinds::<Vote>("vote");
     fixtures.value::<Error>("error");
     fixtures.kinds::<ErrorKind>("error kind");
+    // What stands inside of these.
+    fixtures.value::<Prepare>("prepare");
+    fixtures.value::<Refusal>("refusal");
+    fixtures.value::<Fresh>("fresh");
+    fixtures.kinds::<Peer>("peer");
+    fixtures.value::<Mutation>("mutation");
+    fixtures.kinds::<Change>("change");
+    fixtures.value::<Write>("write");
+    fixtures.value::<ReadEntry>("read entry");
+    fixtures.kinds::<Target>("target");
+    fixtures.value::<KeyRange>("key range");
+    fixtures.value::<ColumnMask>("column mask");
+    fixtures.value::<SchemaUse>("use of the schema");
+    fixtures.value::<GlobalReads>("global reads");
+    fixtures.value::<Conflict>("conflict of a transaction");
+    fixtures.value::<Late>("late key");
+    fixtures.value::<Free>("free tokens");
+    fixtures.value::<Offer>("offer");
+    fixtures.value::<TxnId>("transaction");
+    fixtures.value::<LogPosition>("log position");
+    fixtures.value::<Versions>("versions");
     fixtures.finish();
 }
 

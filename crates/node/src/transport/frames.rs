@@ -304,6 +304,21 @@ mod tests {
         Outgoing { at: None, frame: frame.expect("it encodes"), order }
     }
 
+    /// The bytes of a call, and of the first parts of a large one.
+    #[test]
+    fn frames_are_written_as_ever() {
+        let whole = outgoing(0x0102_0304_0506_0708, 3, None).frame;
+        assert_eq!(whole[..], *b"\0\0\0\x14\x01\x01\x02\x03\x04\x05\x06\x07\x08\0\0\0\0\0\0\0\x07\x08\x08\x08");
+        let mut lines = Lines::default();
+        let large = outgoing(9, 2 * limits::RPC_PART_BYTES, None);
+        let total = (large.frame.len() - 4) as u32;
+        lines.push(large);
+        let first = written(lines).remove(0);
+        let part = limits::RPC_PART_BYTES as u32;
+        let head = [&(part + 5).to_be_bytes()[..], &[3], &total.to_be_bytes(), &[1, 0, 0, 0, 0, 0, 0, 0, 9]].concat();
+        assert_eq!(first[..head.len()], head);
+    }
+
     /// What the lines write in one step after the other.
     fn written(mut lines: Lines) -> Vec<BytesMut> {
         let mut steps = Vec::new();

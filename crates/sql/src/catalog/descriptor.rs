@@ -621,8 +621,13 @@ pub(crate) fn being_dropped(region: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::CatalogChange;
+    use crate::catalog::escrow::{Before, EscrowProtocol, Limit};
     use crate::catalog::job::{Job, JobState};
-    use crate::statistics::TableStatistics;
+    use crate::catalog::privileges::{Grant, Privileges};
+    use crate::catalog::roles::Membership;
+    use crate::statistics::{ColumnStatistics, TableStatistics};
+    use crate::types::Interval;
 
     #[test]
     fn what_was_written_is_read() {
@@ -636,6 +641,41 @@ mod tests {
         fixtures.kinds::<JobState>("state of a job");
         fixtures.kinds::<Type>("type");
         fixtures.value::<TableStatistics>("statistics");
+        // What stands inside of these.
+        fixtures.value::<Database>("database");
+        fixtures.value::<Schema>("schema");
+        fixtures.value::<Group>("group");
+        fixtures.kinds::<GroupKind>("kind of a group");
+        fixtures.kinds::<Survival>("survival");
+        fixtures.value::<Table>("table");
+        fixtures.kinds::<Homes>("homes");
+        fixtures.value::<Move>("move");
+        fixtures.kinds::<MoveState>("state of a move");
+        fixtures.value::<Partition>("partition");
+        fixtures.value::<Column>("column");
+        fixtures.value::<Identity>("identity");
+        fixtures.value::<Index>("index");
+        fixtures.value::<IndexColumn>("column of an index");
+        fixtures.value::<Check>("check");
+        fixtures.value::<ForeignKey>("foreign key");
+        fixtures.value::<View>("view");
+        fixtures.value::<Sequence>("sequence");
+        fixtures.value::<EscrowColumn>("escrow column");
+        fixtures.kinds::<EscrowProtocol>("escrow protocol");
+        fixtures.value::<Limit>("escrow limit");
+        fixtures.value::<Shadow>("escrow shadow");
+        fixtures.value::<Before>("escrow bounds before");
+        fixtures.value::<Access>("access");
+        fixtures.value::<Grant>("grant");
+        fixtures.value::<Privileges>("privileges");
+        fixtures.value::<Role>("role");
+        fixtures.value::<Membership>("membership");
+        fixtures.value::<LoginRules>("rules of login");
+        fixtures.value::<JobRecord>("record of a job");
+        fixtures.value::<StoredStatistics>("stored statistics");
+        fixtures.value::<ColumnStatistics>("statistics of a column");
+        fixtures.value::<Interval>("interval");
+        fixtures.value::<CatalogChange>("change of the catalog");
         fixtures.finish();
     }
 }

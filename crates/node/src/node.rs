@@ -332,7 +332,7 @@ impl Node {
         for left in departure::finish(shared).await? {
             groups.remove(&left);
         }
-        address_book::load(&shared.runtime).iter().filter(|n| n.id != identity.node).for_each(|n| shared.rpc.learn(n));
+        address_book::load(&shared.runtime).await.iter().filter(|n| n.id != identity.node).for_each(|n| shared.rpc.learn(n));
         // The catalog first: its content tells where the other nodes are now.
         let of_catalog = ensure_replica(shared, GroupId::CATALOG).await?;
         shared.spawn(coordinate(self.gateway.clone(), of_catalog));

@@ -21,8 +21,9 @@ const HEADER: &str = "meridian nodes, format 1";
 const BYTES_MAX: u64 = 4 << 20;
 
 /// The addresses that were last written down. None, if there is no file that can be read.
-pub(crate) fn load(runtime: &Arc<dyn Runtime>) -> Vec<NodeRecord> {
-    match small_file::read(runtime, FILE, BYTES_MAX) {
+pub(crate) async fn load(runtime: &Arc<dyn Runtime>) -> Vec<NodeRecord> {
+    let of_node = runtime.clone();
+    match runtime.run_io("addresses", move || small_file::read(&of_node, FILE, BYTES_MAX)).await {
         Ok(text) => parse(&text),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(e) => {
@@ -42,7 +43,7 @@ pub(crate) async fn save(runtime: &Arc<dyn Runtime>, nodes: &[NodeRecord]) {
 /// Keeps the copy equal to what the catalog says.
 pub(crate) async fn keep(shared: Arc<Shared>) {
     let mut changed = shared.catalog.watch();
-    let mut written = format(&load(&shared.runtime));
+    let mut written = format(&load(&shared.runtime).await);
     loop {
         changed.borrow_and_update();
         let nodes = shared.catalog.nodes();

@@ -108,7 +108,7 @@ pub(crate) async fn announce(shared: Arc<Shared>, record: NodeRecord) {
 /// tell it the catalog any more.
 async fn announce_through(shared: &Arc<Shared>, record: &NodeRecord) -> Result<()> {
     let mut known = shared.catalog.nodes();
-    known.extend(address_book::load(&shared.runtime));
+    known.extend(address_book::load(&shared.runtime).await);
     let addrs: BTreeSet<String> = known.into_iter().map(|n| n.addr).filter(|addr| *addr != record.addr).collect();
     let mut last = Error::unavailable("no other node is known");
     for addr in addrs {

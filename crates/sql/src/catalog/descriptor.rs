@@ -1,11 +1,12 @@
 //! Descriptors: what a node knows of a database, a schema, a table, a group. Stored as they are, so
 //! every change of a shape here is a change of the data directory's format.
 
+use super::constraint::{Check, ForeignKey};
 use super::escrow::{EscrowColumn, Shadow};
 use super::ids::{ROLES, ROOT_ID};
 use super::job::JobRecord;
 use super::login::LoginRules;
-use super::privileges::Access;
+use super::privileges::{Access, ObjectKind};
 use super::roles::Role;
 use crate::statistics::StoredStatistics;
 use crate::types::Type;
@@ -436,38 +437,6 @@ pub enum IndexState {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Check {
-    pub id: DescriptorId,
-    pub name: String,
-    /// SQL text.
-    pub expression: String,
-    pub validated: bool,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ForeignKey {
-    pub id: DescriptorId,
-    pub name: String,
-    /// Ordinals here and there, in pairs.
-    pub columns: Vec<u32>,
-    pub parent: DescriptorId,
-    pub parent_columns: Vec<u32>,
-    pub on_delete: FkAction,
-    pub on_update: FkAction,
-    pub match_full: bool,
-    pub validated: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum FkAction {
-    NoAction,
-    Restrict,
-    Cascade,
-    SetNull,
-    SetDefault,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct View {
     pub id: DescriptorId,
     pub schema: DescriptorId,
@@ -618,10 +587,25 @@ pub(crate) fn being_dropped(region: &str) -> Error {
         .hint("Choose another region, or wait until the ALTER DATABASE that drops it has ended.")
 }
 
+impl ObjectKind {
+    /// The kind of what the catalog holds; `None`: nobody has privileges on it.
+    pub fn of(d: &Descriptor) -> Option<ObjectKind> {
+        match d {
+            Descriptor::Table(_) => Some(ObjectKind::Table),
+            Descriptor::View(_) => Some(ObjectKind::View),
+            Descriptor::Sequence(_) => Some(ObjectKind::Sequence),
+            Descriptor::Schema(_) => Some(ObjectKind::Schema),
+            Descriptor::Database(_) => Some(ObjectKind::Database),
+            _ => None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::catalog::CatalogChange;
+    use crate::catalog::constraint::FkAction;
     use crate::catalog::escrow::{Before, EscrowProtocol, Limit};
     use crate::catalog::job::{Job, JobState};
     use crate::catalog::privileges::{Grant, Privileges};

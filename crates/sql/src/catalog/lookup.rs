@@ -5,10 +5,10 @@
 //! path says where it comes. A database in front of the schema must be the current one, except for
 //! the statements that look at another database's regions.
 
+use super::authority::denied;
 use super::names::{Name, Names};
 use super::privileges::Privileges;
 use super::relation::{Relation, SequenceRef, TableRef, ViewRef};
-use super::roles::denied;
 use super::system;
 use super::{Authority, Catalog, Database, Descriptor, ROOT, Schema};
 use crate::parse::IndexName;

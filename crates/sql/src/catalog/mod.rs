@@ -4,15 +4,20 @@
 //! [`CatalogChange`] from it; the database below turns that into one step
 //! (`Environment::change_catalog`) and every node into its next `Catalog`.
 
+pub mod authority;
 pub mod bootstrap;
+pub mod constraint;
 pub mod declared;
 pub mod descriptor;
 pub mod escrow;
+pub mod escrow_tables;
 pub mod expression;
 pub mod hba;
 pub mod ids;
 pub mod job;
+pub mod jobs;
 pub mod login;
+mod login_rules;
 pub mod lookup;
 pub mod names;
 pub mod privileges;
@@ -26,12 +31,14 @@ pub mod zones;
 
 use crate::statistics::TableStatistics;
 use crate::types::EvalContext;
+pub use authority::Authority;
+pub use constraint::{Check, FkAction, ForeignKey};
 pub use descriptor::*;
 pub use escrow::EscrowColumn;
 pub use login::LoginRules;
 use meridian_base::{DescriptorId, GroupId, SchemaVersion, Timestamp, envelope};
 pub use reached::Reached;
-pub use roles::{Authority, Role};
+pub use roles::Role;
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::collections::BTreeMap;

@@ -4,7 +4,6 @@
 //! catalog like any other, under the schema lease: when it is answered, no node uses what was
 //! before.
 
-use super::Descriptor;
 use super::ids::PUBLIC;
 use super::ids::{DATABASE_OWNER, ROOT_ID};
 use meridian_base::DescriptorId;
@@ -94,17 +93,6 @@ pub enum ObjectKind {
 }
 
 impl ObjectKind {
-    /// The kind of what the catalog holds; `None`: nobody has privileges on it.
-    pub fn of(d: &Descriptor) -> Option<ObjectKind> {
-        match d {
-            Descriptor::Table(_) => Some(ObjectKind::Table),
-            Descriptor::View(_) => Some(ObjectKind::View),
-            Descriptor::Sequence(_) => Some(ObjectKind::Sequence),
-            Descriptor::Schema(_) => Some(ObjectKind::Schema),
-            Descriptor::Database(_) => Some(ObjectKind::Database),
-            _ => None,
-        }
-    }
     /// What messages call it.
     pub fn name(self) -> &'static str {
         match self {

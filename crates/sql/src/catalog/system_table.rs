@@ -1,9 +1,9 @@
 //! What a system table is, and what its rows are computed from.
 
 use super::Catalog;
+use super::authority::Authority;
 use super::ids::READ_ALL_DATA;
 use super::names::Names;
-use super::roles::Authority;
 use crate::rows::{GroupRow, NodeLocality, PodHostRow, SessionRow, TransactionRow};
 use crate::types::{Datum, Type};
 use futures::future::BoxFuture;

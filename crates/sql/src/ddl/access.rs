@@ -2,10 +2,10 @@
 //! create where it creates.
 
 use super::Deriver;
+use crate::catalog::authority::{denied, must_own};
 use crate::catalog::hba;
 use crate::catalog::privileges::{Access, ObjectKind, Privileges};
 use crate::catalog::relation::Relation;
-use crate::catalog::roles::{denied, must_own};
 use crate::catalog::{Descriptor, Table};
 use crate::parse::{RoleSpec, fold};
 use meridian_base::{DescriptorId, Error, Result};

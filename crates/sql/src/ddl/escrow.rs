@@ -6,7 +6,8 @@
 use super::Deriver;
 use super::columns::named_column;
 use super::refuse::refuse_in_change;
-use crate::catalog::escrow::{Before, EPOCHS, EscrowProtocol, Limit, Shadow, can_limit, closing, limits, scaled, uses_column};
+use crate::catalog::escrow::{Before, EPOCHS, EscrowProtocol, Limit, Shadow, can_limit, limits, scaled};
+use crate::catalog::escrow_tables::{closing, uses_column};
 use crate::catalog::expression::{Facts, parse_expression, resolve_columns};
 use crate::catalog::job::Job;
 use crate::catalog::{Catalog, Check, Column, ColumnState, Database, EscrowColumn, Homes, Table};

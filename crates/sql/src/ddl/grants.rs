@@ -2,11 +2,11 @@
 
 use super::Deriver;
 use crate::catalog::Descriptor;
+use crate::catalog::authority::denied;
 use crate::catalog::ids::PUBLIC;
 use crate::catalog::names::Name;
 use crate::catalog::privileges::{self, Access, Grant, ObjectKind, Privileges};
 use crate::catalog::relation::Relation;
-use crate::catalog::roles::denied;
 use crate::parse::{GrantOn, GrantPrivileges, RoleSpec};
 use meridian_base::{DescriptorId, Error, Result};
 use sqlparser::ast::ObjectName;

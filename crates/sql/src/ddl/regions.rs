@@ -358,7 +358,7 @@ pub(crate) fn with_groups(catalog: &Catalog, database: Database, next_id: u32) -
             let missing = database.regions.iter().filter(|r| !column.sites.iter().any(|site| home(site).as_ref() == Some(r)));
             let missing: Vec<GroupId> = missing.map(|region| home_of(region, &mut change)).collect();
             column.sites.extend(missing);
-            column.closing = crate::catalog::escrow::closing(catalog, &database, &column.sites);
+            column.closing = crate::catalog::escrow_tables::closing(catalog, &database, &column.sites);
         }
         if table != *before {
             tables.push(Descriptor::Table(table));

@@ -1,8 +1,8 @@
 //! What expressions ask of sequences.
 
 use super::Runtime;
+use crate::catalog::authority::denied;
 use crate::catalog::privileges::Privileges;
-use crate::catalog::roles::denied;
 use crate::env::Transaction;
 use crate::plan::expr::SequenceOp;
 use crate::types::Datum;

@@ -3,7 +3,7 @@
 use super::progress::{Page, Part, Size, work_through};
 use super::{JobContext, locking, options, set_state, step};
 use crate::catalog::IndexState;
-use crate::catalog::job;
+use crate::catalog::jobs;
 use crate::catalog::relation::TableRef;
 use crate::env::{Environment, Locking, Scan, Transaction};
 use crate::exec::{Entry, split_entry};
@@ -56,7 +56,7 @@ async fn page<'e, E: Environment>(
 ) -> Result<Page<'e>> {
     let catalog = env.catalog();
     if let Some((id, state)) = context.job {
-        job::mine(&catalog, id, env.locality().node, state)?;
+        jobs::mine(&catalog, id, env.locality().node, state)?;
     }
     let Some(plan) = bind(env, table, context)? else { return Ok(Page::empty()) };
     let Some(at) = plan.table().indexes.iter().position(|i| i.id == index) else { return Ok(Page::empty()) };

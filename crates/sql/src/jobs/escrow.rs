@@ -4,9 +4,9 @@
 use super::progress::{Page, Part, Size, work_through};
 use super::rows::work_on;
 use super::{JobContext, options};
-use crate::catalog::escrow::uses_column;
+use crate::catalog::escrow_tables::uses_column;
 use crate::catalog::relation::TableRef;
-use crate::catalog::{Check, EscrowColumn, Table, job};
+use crate::catalog::{Check, EscrowColumn, Table, jobs};
 use crate::ddl::constraint_exists;
 use crate::env::{Environment, Locking, Scan, Transaction};
 use crate::exec::RowWork;
@@ -72,7 +72,7 @@ async fn page<'e, E: Environment>(
 ) -> Result<Page<'e>> {
     let catalog = env.catalog();
     if let Some((id, state)) = context.job {
-        job::mine(&catalog, id, env.locality().node, state)?;
+        jobs::mine(&catalog, id, env.locality().node, state)?;
     }
     let Some(of) = catalog.table_by_id(table) else { return Ok(Page::empty()) };
     let Some(to) = column(&of, index).and_then(|c| c.open_sites().next()) else {

@@ -196,7 +196,7 @@ pub async fn commit<E: Environment>(env: &E, step: Step, txn: Option<&mut E::Txn
         change.next_id = change.next_id.max(base.next_id);
         let id = DescriptorId(change.next_id);
         change.next_id += 1;
-        crate::catalog::job::add(&mut change, &base, context.record(env, &base, id, tasks)?);
+        crate::catalog::jobs::add(&mut change, &base, context.record(env, &base, id, tasks)?);
         job = Some(id);
     }
     if change.is_empty() && !is_mixed {
@@ -448,7 +448,7 @@ async fn one_step<E: Environment>(env: &E, context: &JobContext, ended: usize, d
         let nothing = CatalogChange { next_id: catalog.next_id, ..CatalogChange::default() };
         let mut step = derive(&catalog).unwrap_or(nothing);
         if let Some((id, state)) = context.job {
-            let known = crate::catalog::job::mine(&catalog, id, me, state)?;
+            let known = crate::catalog::jobs::mine(&catalog, id, me, state)?;
             if ended > 0 {
                 // The step may have changed the record already.
                 let at = step.put.iter().position(|d| d.id() == id);

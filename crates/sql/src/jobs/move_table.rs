@@ -14,7 +14,7 @@
 
 use super::backfill::{after, bind, primary_ranges};
 use super::{JobContext, changed, locking, may_try_again, options, pause, step, step_of};
-use crate::catalog::{Catalog, ColumnState, Move, MoveState, Table, job};
+use crate::catalog::{Catalog, ColumnState, Move, MoveState, Table, jobs};
 use crate::env::{Environment, Scan, Transaction};
 use meridian_base::{ColumnMask, DescriptorId, GroupId, KeyRange, Result, Write};
 
@@ -135,7 +135,7 @@ async fn page<E: Environment>(
 ) -> Result<Option<KeyRange>> {
     let catalog = env.catalog();
     if let Some((id, state)) = context.job {
-        job::mine(&catalog, id, env.locality().node, state)?;
+        jobs::mine(&catalog, id, env.locality().node, state)?;
     }
     // Another process may have ended the move while this one slept, and somebody may have begun the
     // next move. Then the range is of homes that no statement writes to any more.

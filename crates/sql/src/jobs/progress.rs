@@ -6,7 +6,7 @@
 //! refused is read again by itself, and smaller, when no other is on its way.
 
 use super::{JobContext, JobRecord, may_try_again, pause, step_of};
-use crate::catalog::job;
+use crate::catalog::jobs;
 use crate::catalog::{CatalogChange, Descriptor};
 use crate::env::{Environment, Transaction};
 use crate::shared::Company;
@@ -222,7 +222,7 @@ async fn checkpoint<E: Environment>(env: &E, context: &JobContext, group: GroupI
     let Some((id, state)) = context.job else { return Ok(()) };
     let me = env.locality().node;
     step_of(env, context, 0, |catalog| {
-        let job = job::mine(catalog, id, me, state).ok()?;
+        let job = jobs::mine(catalog, id, me, state).ok()?;
         let job = JobRecord { checkpoint: Some(joined(group, key)), rows, ..job.clone() };
         Some(CatalogChange { put: vec![Descriptor::Job(job)], next_id: catalog.next_id, ..CatalogChange::default() })
     })

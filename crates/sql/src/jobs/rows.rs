@@ -5,7 +5,7 @@ use super::progress::{Page, Part, Size, work_through};
 use super::system::JobSystem;
 use super::{FREE_ATTEMPTS, JobContext, locking, options};
 use crate::catalog::relation::TableRef;
-use crate::catalog::{ColumnState, Table, job};
+use crate::catalog::{ColumnState, Table, jobs};
 use crate::env::{Environment, Locking, Scan, Transaction};
 use crate::exec::{Interrupt, RowWork, work_on_rows};
 use crate::shared::SessionSequences;
@@ -40,7 +40,7 @@ async fn page<'e, E: Environment>(
 ) -> Result<Page<'e>> {
     let catalog = env.catalog();
     if let Some((id, state)) = context.job {
-        job::mine(&catalog, id, env.locality().node, state)?;
+        jobs::mine(&catalog, id, env.locality().node, state)?;
     }
     // A region that was dropped meanwhile had no rows, and those of a table that was emptied since
     // are written as the work would leave them.

@@ -52,7 +52,7 @@ impl Bench {
         let id = DescriptorId(change.next_id);
         change.next_id += 1;
         let record = context.record(&self.env, &catalog, id, jobs).expect("a record");
-        crate::catalog::job::add(&mut change, &catalog, JobRecord { node, state, ..record });
+        crate::catalog::jobs::add(&mut change, &catalog, JobRecord { node, state, ..record });
         self.env.change_catalog(catalog.version, change).await.expect("nobody else changes anything");
         id
     }

@@ -12,10 +12,10 @@
 //! statement that runs again asks nothing.
 
 use super::Session;
+use crate::catalog::authority::{denied, must_own};
 use crate::catalog::ids::{CHECKPOINT, CONTROL_JOBS, MONITOR, READ_ALL_STATS, SIGNAL_BACKEND};
 use crate::catalog::names::Name;
 use crate::catalog::privileges::Privileges;
-use crate::catalog::roles::{denied, must_own};
 use crate::catalog::{Authority, Catalog, Descriptor};
 use crate::env::Environment;
 use crate::parse::Maintained;

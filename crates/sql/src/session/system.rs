@@ -2,9 +2,9 @@
 
 use super::judges::Judges;
 use super::settings::Settings;
+use crate::catalog::authority::denied;
 use crate::catalog::ids::CONTROL_NODES;
 use crate::catalog::names::Names;
-use crate::catalog::roles::denied;
 use crate::catalog::sequences::Sequences;
 use crate::catalog::system::{Setting, SystemContext};
 use crate::catalog::{Authority, Catalog};

@@ -33,7 +33,6 @@ fn background_workers() -> usize {
 
 /// The scheduler of a process's background: few workers if the process serves clients, else one per
 /// core. The thread that blocks on it is no worker, so it may open a node's files.
-#[allow(clippy::disallowed_methods, reason = "its threads are declared here")]
 pub fn background_scheduler(serves_clients: bool) -> io::Result<Runtime> {
     let mut builder = Builder::new_multi_thread();
     if serves_clients {

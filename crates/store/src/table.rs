@@ -4,8 +4,8 @@
 //! overlay of what is applied and not yet flushed, and the buffer that flushes are made from. That
 //! works because of two invariants:
 //!
-//! - `invariant_newest`: a row that is here contains its key's newest version;
-//! - `invariant_contiguous`: and every version between that one and the oldest one that is here.
+//! - a row that is here contains its key's newest version;
+//! - and every version between that one and the oldest one that is here.
 //!
 //! So a reader that finds a version at or below its timestamp is done, and one that does not looks
 //! into the spaces for what is older than everything here. A key that is not here has all its
@@ -15,8 +15,7 @@
 //! durable. Only rows that are entirely clean are evicted; those that end in a tombstone at once.
 //!
 //! As long as no row of an index was evicted, and the spaces were empty when the table was made,
-//! what is not here of that index is nowhere: reads of it ask the spaces for old versions only
-//! (`invariant_whole`).
+//! what is not here of that index is nowhere: reads of it ask the spaces for old versions only.
 //!
 //! Filling the cache from the spaces races with a writer whose version is flushed and evicted in
 //! between: what was read would then be taken for the newest. `epoch` is raised whenever dirty

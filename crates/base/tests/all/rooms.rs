@@ -613,7 +613,8 @@ fn planters(files: &[(String, String)]) -> Vec<String> {
             without_tests(&code(text)).lines().filter(|line| !line.trim().starts_with("pub use")).collect::<Vec<_>>().join("\n");
         tokens(&code).contains(&"PlantedBug") || code.contains("Rules::without(")
     };
-    let declares = |path: &str| path.rsplit('/').next() == Some("rules.rs");
+    // At the root of a crate, or of what has its own rules in it.
+    let declares = |path: &str| path == "rules.rs" || path == "majority/rules.rs";
     files.iter().filter(|(path, text)| !declares(path) && plants(text)).map(|(path, _)| path.clone()).collect()
 }
 
@@ -822,6 +823,30 @@ fn only_rules_and_tests_name_planted_bugs() {
         file("c.rs", "let rules = Rules::without(bug);"),
     ];
     assert_eq!(planters(&wrong), ["b.rs", "c.rs"]);
+}
+
+/// Which of these files open files by themselves: by the word `fs`.
+fn that_open_files(files: &[(String, String)]) -> Vec<String> {
+    let opens = |text: &str| tokens(&without_tests(&code(text))).iter().any(|token| ["fs", "OpenOptions"].contains(token));
+    // `testing.rs` is a module of tests.
+    files.iter().filter(|(path, text)| path != "testing.rs" && opens(text)).map(|(path, _)| path.clone()).collect()
+}
+
+/// The store, certificates, a pod's memory and the program itself have files that are not the
+/// node's log, and say so.
+#[test]
+fn the_files_of_a_node_are_opened_through_its_runtime() {
+    for name in ["base", "commit", "escrow", "forecast", "host", "node", "placement", "raft", "region", "sql", "workload"] {
+        assert_eq!(that_open_files(&sources(name)), Vec::<String>::new(), "{name}");
+    }
+    let file = |path: &str, text: &str| (path.to_string(), text.to_string());
+    let wrong = [
+        file("a.rs", "fn f() { std::fs::write(a, b) }"),
+        file("b.rs", "use tokio::fs::{read, write};"),
+        file("c.rs", "// std::fs\n#[cfg(test)]\nmod tests { use std::fs; }"),
+        file("d.rs", "use std::{io, fs};"),
+    ];
+    assert_eq!(that_open_files(&wrong), ["a.rs", "b.rs", "d.rs"]);
 }
 
 /// What `region::Primary` does, as functions of an engine.

@@ -193,15 +193,16 @@ impl Citable {
         let rules = rules(comment).into_iter().filter(|rule| !self.rules.contains(rule));
         let mut missing: Vec<String> = rules.map(|rule| format!("rule {rule}")).collect();
         // A page may be followed by headings, as in «Rules», «Steps» and «A host».
-        for rest in comment.split("`docs/design/").skip(1) {
-            let Some((page, mut rest)) = rest.split_once('`') else { continue };
-            if !self.headings.iter().any(|(of, _)| of == page) {
+        for rest in comment.split("docs/design/").skip(1) {
+            let Some((name, rest)) = rest.split_once(".md").filter(|(name, _)| !name.contains([' ', '`'])) else { continue };
+            let (page, mut rest) = (format!("{name}.md"), rest.strip_prefix('`').unwrap_or(rest));
+            if !self.headings.iter().any(|(of, _)| *of == page) {
                 missing.push(format!("page {page}"));
             }
             while let Some((heading, behind)) =
-                [", «", " and «"].iter().find_map(|before| rest.strip_prefix(before)).and_then(|rest| rest.split_once('»'))
+                [", «", " and «", " («"].iter().find_map(|before| rest.strip_prefix(before)).and_then(|rest| rest.split_once('»'))
             {
-                if !self.headings.contains(&(page.to_string(), heading.replace('`', ""))) {
+                if !self.headings.contains(&(page.clone(), heading.replace('`', ""))) {
                     missing.push(format!("{page}, «{heading}»"));
                 }
                 rest = behind;
@@ -273,6 +274,7 @@ fn a_citation_of_what_is_not_there_is_found() {
     assert_eq!(missing("E5, C1"), ["rule E5", "rule C1"]);
     assert_eq!(missing("`docs/design/x.md`, «Two» and «Three»"), ["x.md, «Three»"]);
     assert_eq!(missing("`docs/design/y.md`"), ["page y.md"]);
+    assert_eq!(missing("(docs/design/y.md) and docs/design/x.md («Three»)"), ["page y.md", "x.md, «Three»"]);
     let text = "//! See `docs/design/x.md`,\n//! «Three».\nlet x = 1;\n    // E9\n";
     assert_eq!(comments(text).iter().map(|(line, text)| (*line, missing(text).len())).collect::<Vec<_>>(), [(1, 1), (4, 1)]);
 }

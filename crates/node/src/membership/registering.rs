@@ -32,7 +32,7 @@ pub(crate) async fn meet_members(shared: Arc<Shared>, addrs: Vec<String>) {
             match shared.rpc.who_is_at(addr).await {
                 Ok(node) => shared.rpc.find(node, addr).await,
                 Err(e) if e.kind() == ErrorKind::Fatal => {
-                    let hint = "Choose the --data-dir of that cluster and its version of meridian, or leave --join out.";
+                    let hint = "If an older or newer program of this cluster still runs there, end it first. If that is another cluster, choose its --data-dir, or leave --join out.";
                     let e = Error::fatal(format!("the node at {addr} refuses this one")).detail(e.message()).hint(hint);
                     shared.fail(e);
                     return;

@@ -14,7 +14,7 @@ use std::io;
 pub(super) const FOLDER: &str = "log";
 /// What is done to a file, for messages.
 pub(super) const SYNCING: &str = "syncing";
-/// `disk_full`.
+/// PostgreSQL's condition `disk_full`.
 const DISK_FULL: &str = "53100";
 
 pub(super) fn segment_path(segment: u64) -> String {

@@ -22,9 +22,9 @@
 //! pledge; so clusters are founded twice only by processes that were never told of each other. A
 //! candidate that is not given every pledge gives up and stands again a random time later.
 //!
-//! A process that was told of no other founds a cluster by itself, at once. A process that somebody
-//! takes for a member of a cluster ([`crate::transport::rpc::Claim`]) founds nothing: the directory
-//! that was here before belonged to it.
+//! A process that was told of no other founds a cluster by itself, at once. A process that another
+//! one takes for a member of a cluster ([`crate::transport::rpc::Claim`]) founds nothing: the
+//! directory that was here before belonged to it.
 //!
 //! **An operator** can have a cluster founded although some do not answer (`meridian init`); all
 //! that do answer must still pledge themselves.

@@ -45,11 +45,8 @@ pub(super) enum Found {
 }
 
 impl Found {
-    pub(super) fn in_memory(&self) -> Option<LogEntry> {
-        match self {
-            Found::Here(entry) => Some(entry.clone()),
-            Found::OnDisk(..) => None,
-        }
+    pub(super) fn is_in_memory(&self) -> bool {
+        matches!(self, Found::Here(_))
     }
 }
 

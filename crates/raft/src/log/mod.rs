@@ -359,11 +359,10 @@ impl GroupHandle {
     /// own reads others back from their files. Entries that are purged meanwhile end the answer.
     pub(crate) async fn read(&self, from: u64, to: u64, bytes_max: usize) -> Result<Vec<LogEntry>> {
         let found = self.group.entries.lock().read(from, to, bytes_max);
-        let in_memory: Option<Vec<LogEntry>> = found.iter().map(Found::in_memory).collect();
-        if let Some(entries) = in_memory {
-            return Ok(entries);
-        }
         let (shared, group) = (self.log.shared.clone(), self.group.clone());
+        if found.iter().all(Found::is_in_memory) {
+            return shared.load(&group, found);
+        }
         self.log.shared.runtime.run_io(LOG_READ_THREAD, move || shared.load(&group, found)).await
     }
 }

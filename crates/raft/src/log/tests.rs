@@ -247,7 +247,7 @@ fn entries_that_left_memory_are_read_by_another_thread() {
             let group = log.group(G);
             append(&group, (1..=20).map(|i| entry(i, 1, 100)).collect()).await.unwrap();
             let found = group.group.entries.lock().read(1, 21, usize::MAX);
-            assert!(found.iter().any(|f| f.in_memory().is_none()) && found.iter().any(|f| f.in_memory().is_some()));
+            assert!(found.iter().any(|f| !f.is_in_memory()) && found.iter().any(Found::is_in_memory));
             workers::declare();
             assert_eq!(all(&group).await, (1..=20).map(|i| entry(i, 1, 100)).collect::<Vec<_>>());
         });

@@ -125,7 +125,7 @@ impl Catalog {
         let d = self.descriptors.get(&id)?;
         Some((ObjectKind::of(d)?, d.access()?))
     }
-    /// Whether somebody has privileges on an object, all of them.
+    /// Whether a role has privileges on an object, all of them.
     pub fn permits(&self, who: &Authority, object: DescriptorId, wanted: Privileges) -> bool {
         if who.is_superuser {
             return true;
@@ -133,7 +133,7 @@ impl Catalog {
         let Some((kind, access)) = self.access(object) else { return false };
         self.held(who, kind, access).has(wanted)
     }
-    /// The privileges that somebody has on an object.
+    /// The privileges that a role has on an object.
     pub fn held(&self, who: &Authority, kind: ObjectKind, access: &Access) -> Privileges {
         if who.is_superuser {
             return kind.all();
@@ -160,7 +160,7 @@ impl Catalog {
             _ => held,
         }
     }
-    /// 42501 unless somebody has privileges on an object whoever owned it and whatever was granted:
+    /// 42501 unless a role has privileges on an object whoever owned it and whatever was granted:
     /// those of predefined roles.
     pub fn check_without_grants(&self, who: &Authority, object: DescriptorId, wanted: Privileges) -> Result<()> {
         let Some((kind, _)) = self.access(object) else { return self.check(who, object, wanted) };
@@ -171,11 +171,11 @@ impl Catalog {
             _ => Err(denied(kind.name(), self.descriptors.get(&object).and_then(|d| d.name()).unwrap_or_default())),
         }
     }
-    /// Whether somebody has the privileges of an object's owner.
+    /// Whether a role has the privileges of an object's owner.
     pub fn owns(&self, who: &Authority, object: DescriptorId) -> bool {
         who.is_superuser || self.access(object).is_some_and(|(_, access)| who.roles.contains(&access.owner()))
     }
-    /// 42501 unless somebody owns an object.
+    /// 42501 unless a role owns an object.
     pub fn check_owner(&self, who: &Authority, object: DescriptorId) -> Result<()> {
         if self.owns(who, object) {
             return Ok(());
@@ -184,7 +184,7 @@ impl Catalog {
         let kind = d.and_then(|d| ObjectKind::of(d)).map_or("object", ObjectKind::name);
         Err(must_own(kind, d.and_then(|d| d.name()).unwrap_or_default()))
     }
-    /// 42501 unless somebody has privileges on an object.
+    /// 42501 unless a role has privileges on an object.
     pub fn check(&self, who: &Authority, object: DescriptorId, wanted: Privileges) -> Result<()> {
         if self.permits(who, object, wanted) {
             return Ok(());

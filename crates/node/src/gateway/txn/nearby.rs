@@ -1,6 +1,6 @@
 //! Reads of what replicas in this region know (`docs/design/escrow.md`, E10): at one moment, the
 //! newest that is over at one replica here of each group. No message leaves the region, nothing is
-//! noted for certification, and nobody is delayed.
+//! noted for certification, and no transaction is delayed.
 
 use super::Txn;
 use super::past::{NEAR_PATIENCE, another_question};

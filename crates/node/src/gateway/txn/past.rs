@@ -1,6 +1,6 @@
 //! Reads of the past: at one moment for the whole transaction,
 //! at the nearest replica that has got there. Nothing is noted for certification, nothing can be
-//! refused later, and nobody is delayed.
+//! refused later, and no transaction is delayed.
 //!
 //! A bounded time is negotiated once, at the first read, over all groups that the statement's
 //! tables have rows in: the newest moment at which the nearest replica of each can serve

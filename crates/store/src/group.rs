@@ -46,7 +46,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Rows handled in one hold of the row table's lock.
-const LOCK_ROWS: usize = 64;
+pub(crate) const LOCK_ROWS: usize = 64;
 /// Calls of the eviction hand after a cache fill: enough to keep up, few enough to go unnoticed.
 pub(crate) const EVICT_CALLS_FILL: usize = 2;
 
@@ -248,11 +248,7 @@ impl GroupStore {
             inner.table.spaces_newest = inner.table.spaces_newest.max(cut.newest);
             inner.spaces.clone()
         };
-        if flushing.bound < cut.newest {
-            let name = codec::record_name(RecordKind::Bound, self.id);
-            self.shared.disk.put_records(&[(name, Some(codec::put_record(&cut.newest)))])?;
-            flushing.bound = cut.newest;
-        }
+        self.raise_bound(flushing, cut.newest)?;
         if !cut.keys.is_empty() {
             spaces.write(cut.keys.len(), &mut |sink| self.write_unit(&*spaces, cut, sink))?;
         }
@@ -269,6 +265,16 @@ impl GroupStore {
             self.inner.write().table.mark_clean(keys, cut.unit, &self.shared.totals);
         }
         *self.record.lock() = Some(record);
+        Ok(())
+    }
+
+    /// Versions up to `newest` are about to be written to the spaces. Durable when it returns.
+    pub(crate) fn raise_bound(&self, flushing: &mut Flushing, newest: Timestamp) -> Result<()> {
+        if flushing.bound < newest {
+            let name = codec::record_name(RecordKind::Bound, self.id);
+            self.shared.disk.put_records(&[(name, Some(codec::put_record(&newest)))])?;
+            flushing.bound = newest;
+        }
         Ok(())
     }
 
@@ -426,11 +432,11 @@ pub(crate) struct RowWriter<'a> {
 }
 
 impl RowWriter<'_> {
-    fn current(&mut self, key: &[u8], version: &Version) -> Result<()> {
+    pub(crate) fn current(&mut self, key: &[u8], version: &Version) -> Result<()> {
         codec::put_current(&mut self.value, version);
         self.sink.put(Space::Current, key, &self.value)
     }
-    fn history(&mut self, key: &[u8], version: &Version, until: Timestamp) -> Result<()> {
+    pub(crate) fn history(&mut self, key: &[u8], version: &Version, until: Timestamp) -> Result<()> {
         codec::put_history_key(&mut self.key, key, version.at);
         codec::put_history(&mut self.value, version, until);
         self.sink.put(Space::History, &self.key, &self.value)

@@ -14,7 +14,8 @@
 //!
 //! Where to read on: [`group`] for the life of a version and the locks, [`table`] for the row table
 //! and its invariants, [`read`] for how the two are read together, [`codec`] for the bytes,
-//! [`snapshot`] for moving a group to another node, [`sweep`] for removing whole indexes.
+//! [`snapshot`] for moving a group to another node, [`sweep`] for removing whole indexes,
+//! [`ingest`] for what a new index gets without the log.
 //!
 //! This crate knows nothing about Raft, transactions in progress, schemas, or time.
 
@@ -22,6 +23,7 @@ mod backend;
 mod codec;
 mod fjall;
 mod group;
+mod ingest;
 mod manifest;
 mod memory;
 mod merge;

@@ -144,7 +144,7 @@ impl GroupStore {
 
     /// Before reading, and again after a look into `history`: what was there may have been
     /// collected meanwhile.
-    fn check_readable(&self, at: Timestamp) -> Result<()> {
+    pub(crate) fn check_readable(&self, at: Timestamp) -> Result<()> {
         let threshold = self.gc_threshold();
         if at >= threshold {
             return Ok(());

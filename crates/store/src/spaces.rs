@@ -5,6 +5,7 @@ use crate::codec;
 use crate::version::Version;
 use bytes::Bytes;
 use meridian_base::error::Result;
+use meridian_base::key::Key;
 use meridian_base::time::Timestamp;
 use std::ops::{Bound, ControlFlow};
 
@@ -61,6 +62,34 @@ pub(crate) fn current_of_many(spaces: &dyn Spaces, view: &dyn View, keys: &[&[u8
         found.extend(current(spaces, key)?.map(|version| (at, version)));
     }
     Ok(found)
+}
+
+/// [`current`] of keys that are to be written, from the first to the last, which are in order: the
+/// places of those that have a version, with it. One walk over what is there.
+pub(crate) fn current_beside(
+    spaces: &dyn Spaces,
+    view: &dyn View,
+    entries: &[(Key, Bytes)],
+    first: &Key,
+    last: &Key,
+) -> Result<Vec<(usize, Version)>> {
+    let mut found = Vec::new();
+    let mut next = 0;
+    let mut outcome = Ok(());
+    let stretch: RawRange = (Bound::Included(first.as_bytes()), Bound::Included(last.as_bytes()));
+    view.scan(Space::Current, stretch, false, &mut |there, raw| {
+        while entries.get(next).is_some_and(|(key, _)| key.as_bytes() < there) {
+            next += 1;
+        }
+        if entries.get(next).is_some_and(|(key, _)| key.as_bytes() == there) {
+            match codec::current(Bytes::copy_from_slice(raw)) {
+                Some(version) => found.push((next, version)),
+                None => outcome = Err(spaces.malformed()),
+            }
+        }
+        if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    outcome.map(|()| found)
 }
 
 /// Visits an inclusive range of a key's entries in `history`, newest first.

@@ -393,6 +393,32 @@ impl Table {
         }
     }
 
+    /// Versions at `at` of the index of `key` are about to be written to the spaces: what is not
+    /// here of the index may be there.
+    pub fn expect(&mut self, key: &[u8], at: Timestamp) {
+        self.spaces_newest = at.max(self.spaces_newest);
+        self.raise_newest(key, at);
+        match key.first_chunk::<4>() {
+            Some(index) => _ = self.whole_by_index.insert(*index, Timestamp::MAX),
+            None => self.whole_else = Timestamp::MAX,
+        }
+    }
+
+    /// The spaces have these entries, which are in order, as versions at `at`. Rows that have older
+    /// versions get theirs, so that none is missing in between.
+    pub fn insert_between(&mut self, entries: &[(Key, Bytes)], at: Timestamp, totals: &Totals) {
+        let (Some((first, _)), Some((last, _))) = (entries.first(), entries.last()) else { return };
+        let stretch = (Bound::Included(first.as_bytes()), Bound::Included(last.as_bytes()));
+        let needs = |row: &Row| row.oldest().at < at && row.slots().all(|slot| slot.at != at);
+        let rows = self.rows.range::<[u8], _>(stretch).filter(|(_, row)| needs(row));
+        let places = rows.filter_map(|(key, _)| entries.binary_search_by(|(of, _)| of.cmp(key)).ok());
+        for place in places.collect::<Vec<_>>() {
+            let (key, value) = &entries[place];
+            let version = Version { at, columns: ColumnMask::ALL, value: Some(value.clone()) };
+            self.insert_clean(key.clone(), version, totals);
+        }
+    }
+
     /// Ends the present unit. What it changed joins `pending`.
     pub fn cut(&mut self, position: LogPosition, newest: Timestamp, state: Bytes, pending: &mut Option<Cut>) {
         let mut keys = std::mem::take(&mut self.changed);

@@ -7,7 +7,7 @@ use meridian_base::time::Timestamp;
 use meridian_base::txn::{ColumnMask, Write};
 use meridian_store::{GroupStore, Options, ScanLimits, Store, Swept};
 use proptest::prelude::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 #[derive(Clone, Debug)]
@@ -31,6 +31,11 @@ enum Op {
     Changed(usize, Option<usize>, u32, u8),
     /// The group is exported and imported in place.
     Move,
+    /// Keys of the second index (key, value) get entries at a time of the past, in one run or in
+    /// two.
+    Ingest(u8, Vec<(usize, u8)>, bool),
+    /// The same breaks off after so many writes, with a crash that keeps some of them.
+    CrashInIngest(u8, Vec<(usize, u8)>, u8, u8),
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -50,7 +55,13 @@ fn op() -> impl Strategy<Value = Op> {
         4 => (0..KEYS, 0..KEYS, any::<u8>(), any::<bool>(), 1usize..6).prop_map(|(a, b, t, r, n)| Op::Scan(a, b, t, r, n)),
         6 => (0..KEYS, prop::option::of(0..KEYS), 0u32..3, any::<u8>()).prop_map(|(a, b, c, t)| Op::Changed(a, b, c, t)),
         1 => Just(Op::Move),
+        2 => (any::<u8>(), entries(), any::<bool>()).prop_map(|(t, e, halves)| Op::Ingest(t, e, halves)),
+        1 => (any::<u8>(), entries(), any::<u8>(), any::<u8>()).prop_map(|(t, e, a, b)| Op::CrashInIngest(t, e, a, b)),
     ]
+}
+
+fn entries() -> impl Strategy<Value = Vec<(usize, u8)>> {
+    prop::collection::vec((KEYS / 2..KEYS, any::<u8>()), 1..8)
 }
 
 fn options() -> impl Strategy<Value = Options> {
@@ -65,12 +76,15 @@ struct World {
     group: Arc<GroupStore>,
     model: Model,
     clock: u64,
+    /// What was ingested since the last flush: it is done again after a crash, as who owes an index
+    /// does.
+    owed: Vec<(Timestamp, Vec<(Key, Bytes)>)>,
 }
 
 impl World {
     fn new(place: Place, options: Options) -> World {
         let (store, group) = place.open(&options);
-        World { place, options, store, group, model: Model::default(), clock: 100 }
+        World { place, options, store, group, model: Model::default(), clock: 100, owed: Vec::new() }
     }
 
     /// A timestamp of interest: `fraction` of the way from the threshold (or a bit below) to a bit
@@ -90,7 +104,7 @@ impl World {
                 let earlier = Timestamp(self.time(late).0 | 1);
                 at = earlier.max(Timestamp(self.model.threshold.0 + 1));
             }
-            let mut by_key = std::collections::BTreeMap::new();
+            let mut by_key = BTreeMap::new();
             for (k, column, value) in writes {
                 if !self.model.is_reached(&key(k)) {
                     continue;
@@ -123,6 +137,29 @@ impl World {
             assert_eq!(state, format!("state at {position}"));
         }
         replay(&self.group, &self.model);
+        for (at, entries) in &self.owed {
+            assert!(self.group.ingest(self.group.incarnation(), *at, entries).expect("an ingestion that is done again"));
+        }
+    }
+
+    fn flush(&mut self) {
+        if self.group.flush_step().expect("flushing") {
+            self.owed.clear();
+        }
+    }
+
+    /// Entries at a time of the past, of which no version is there.
+    fn begin_ingest(&mut self, fraction: u8, entries: &[(usize, u8)]) -> (Timestamp, Vec<(Key, Bytes)>) {
+        let at = Timestamp(self.time(fraction).0 | 1).max(Timestamp(self.model.threshold.0 + 1)).min(Timestamp(self.clock + 1));
+        let value = |v: &u8| Bytes::from(vec![*v; 1 + *v as usize % 40]);
+        let entries: BTreeMap<Key, Bytes> = entries.iter().map(|(k, v)| (key(*k), value(v))).collect();
+        let is_new = |key: &Key| self.model.is_reached(key) && !self.model.has(key, at);
+        let entries: Vec<_> = entries.into_iter().filter(|(key, _)| is_new(key)).collect();
+        // Nothing comes later at the same time.
+        self.clock = self.clock.max(at.0 + 1);
+        self.model.ingest(at, &entries);
+        self.owed.push((at, entries.clone()));
+        (at, entries)
     }
 
     fn crash(&mut self, kept: usize) {
@@ -137,8 +174,10 @@ impl World {
         let Place::Memory(disk) = &self.place else { return 0 };
         disk.fail_writes_after(u64::from(after) % 24);
         let before = self.group.durable();
-        if self.group.flush_step().is_err() {
-            assert_eq!(self.group.durable(), before);
+        match self.group.flush_step() {
+            Ok(true) => self.owed.clear(),
+            Ok(false) => {}
+            Err(_) => assert_eq!(self.group.durable(), before),
         }
         disk.heal();
         disk.volatile_writes()
@@ -148,7 +187,7 @@ impl World {
         match op {
             Op::Apply(entry) => self.apply(entry),
             Op::Cut => self.cut(),
-            Op::Flush => drop(self.group.flush_step().expect("flushing")),
+            Op::Flush => self.flush(),
             Op::FailingFlush(after) => drop(self.failing_flush(after)),
             Op::Crash(kept) => self.crash(kept.into()),
             Op::CrashInFlush(after, kept) => {
@@ -157,7 +196,8 @@ impl World {
                 self.crash(volatile * usize::from(kept) / 255);
             }
             Op::Collect(fraction) => {
-                let threshold = self.time(fraction).min(Timestamp(self.clock));
+                let owed = self.owed.iter().map(|(at, _)| at.prev()).min().unwrap_or(Timestamp::MAX);
+                let threshold = self.time(fraction).min(Timestamp(self.clock)).min(owed);
                 self.group.collect_garbage(threshold).expect("collecting");
                 self.model.threshold = threshold.max(self.model.threshold);
             }
@@ -190,7 +230,7 @@ impl World {
             }
             Op::Move => {
                 self.cut();
-                self.group.flush_step().expect("flushing");
+                self.flush();
                 let export = self.group.export().expect("exporting");
                 let mut import = self.group.import().expect("importing");
                 for chunk in export {
@@ -199,6 +239,35 @@ impl World {
                 let (position, state) = import.finish().expect("finishing");
                 assert_eq!((position, &state[..]), (self.model.position(), format!("state at {position}").as_bytes()));
                 check_all(&self.group, &self.model);
+            }
+            Op::Ingest(fraction, entries, in_halves) => {
+                let (at, entries) = self.begin_ingest(fraction, &entries);
+                let incarnation = self.group.incarnation();
+                // Each part covers the stretch of the other one.
+                let (odd, even): (Vec<_>, Vec<_>) = entries.iter().cloned().enumerate().partition(|(i, _)| i % 2 == 1);
+                let part = |of: Vec<(usize, _)>| of.into_iter().map(|(_, entry)| entry).collect();
+                let parts: Vec<Vec<(Key, Bytes)>> = if in_halves { vec![part(odd), part(even)] } else { vec![entries] };
+                for entries in &parts {
+                    assert!(self.group.ingest(incarnation, at, entries).expect("ingesting"));
+                }
+                check_all(&self.group, &self.model);
+                // Once more, one of them with another value.
+                let newest = |key: &Key| self.model.versions[key].last_key_value().is_some_and(|(newest, _)| *newest == at);
+                if let Some((key, value)) = parts[0].iter().find(|(key, _)| newest(key)) {
+                    let other = [(key.clone(), Bytes::from([&value[..], b"!"].concat()))];
+                    assert!(!self.group.ingest(incarnation, at, &other).expect("ingesting"), "{key:?} has two values");
+                }
+                assert!(self.group.ingest(incarnation, at, &parts[0]).expect("ingesting"));
+                check_all(&self.group, &self.model);
+            }
+            Op::CrashInIngest(fraction, entries, after, kept) => {
+                let Place::Memory(disk) = &self.place else { return };
+                let disk = disk.clone();
+                let (at, entries) = self.begin_ingest(fraction, &entries);
+                disk.fail_writes_after(u64::from(after) % 12);
+                let _ = self.group.ingest(self.group.incarnation(), at, &entries);
+                disk.heal();
+                self.crash(disk.volatile_writes() * usize::from(kept) / 255);
             }
         }
     }
@@ -211,7 +280,7 @@ fn run(place: Place, options: Options, ops: Vec<Op>) {
     }
     check_all(&world.group, &world.model);
     world.cut();
-    world.group.flush_step().expect("flushing");
+    world.flush();
     assert_eq!(world.group.dirty_bytes(), 0);
     assert_eq!(world.store.dirty_bytes(), 0);
     check_all(&world.group, &world.model);

@@ -74,6 +74,24 @@ pub trait Environment: Clone + Send + Sync + 'static {
         base: &Catalog,
         change: CatalogChange,
     ) -> impl Future<Output = Result<Result<()>>> + Send;
+    /// Has every replica of a group fill a new index from its own rows, and waits until all have.
+    /// `None` if they cannot, or one of them does not answer: then the caller fills the index by
+    /// transactions, whatever has been done so far.
+    fn build_index(&self, group: GroupId, build: IndexBuild) -> impl Future<Output = Result<Option<Built>>> + Send {
+        let _ = (group, build);
+        async { Ok(None) }
+    }
+    /// Whether an index that was built has not changed since, up to a time that has passed.
+    fn is_as_built(
+        &self,
+        group: GroupId,
+        index: u32,
+        built: Built,
+        through: Timestamp,
+    ) -> impl Future<Output = Result<bool>> + Send {
+        let _ = (group, index, built, through);
+        async { Ok(false) }
+    }
     /// Runs what computes for long, and waits for nothing, where it keeps no other session waiting.
     fn compute<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> impl Future<Output = T> + Send {
         async move { work() }
@@ -129,6 +147,27 @@ pub trait Environment: Clone + Send + Sync + 'static {
     fn metrics(&self) -> Vec<(String, u64)> {
         Vec::new()
     }
+}
+
+/// An index to be filled: see [`Environment::build_index`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexBuild {
+    pub table: DescriptorId,
+    pub index: u32,
+    /// The table's primary index.
+    pub source: u32,
+    /// A catalog in which writers maintain the index: its version, and when that was made.
+    pub version: SchemaVersion,
+    pub above: Timestamp,
+}
+
+/// An index that all replicas of a group have filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Built {
+    /// With the entries of the rows as of then.
+    pub at: Timestamp,
+    /// No two of these rows have the same entry, if it is unique.
+    pub is_unique: bool,
 }
 
 /// How a transaction starts.

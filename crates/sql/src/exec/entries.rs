@@ -56,6 +56,16 @@ impl TablePlan {
         self.table.escrow.iter().for_each(|e| row[e.ordinal as usize] = Datum::Null);
         Ok(row)
     }
+    /// The columns of a stored row that an index and the primary key have; others are `NULL`.
+    fn decode_for(&self, index: &Index, view: &RowView) -> Result<Vec<Datum>> {
+        let mut row = vec![Datum::Null; self.types.len()];
+        let of_keys = index.columns.iter().chain(&self.table.primary().columns).map(|c| c.ordinal);
+        for ordinal in of_keys.chain(index.stored.iter().copied()) {
+            row[ordinal as usize] = self.column_of(view, ordinal as usize)?;
+        }
+        self.table.escrow.iter().for_each(|e| row[e.ordinal as usize] = Datum::Null);
+        Ok(row)
+    }
     fn column_of(&self, view: &RowView, ordinal: usize) -> Result<Datum> {
         column_of(view, ordinal, &self.types, &self.missing)
     }
@@ -94,8 +104,11 @@ impl TablePlan {
         let i = &self.table.indexes[index];
         let view = RowView::new(stored.clone())?;
         let is_whole = self.types.len().checked_sub(1).is_none_or(|last| !view.is_missing(last));
-        if !i.holds_rows || !is_whole || self.predicates[index].is_some() {
+        if self.predicates[index].is_some() || (i.holds_rows && !is_whole) {
             return self.index_entry(index, &self.decode_row(stored.clone())?, ctx);
+        }
+        if !i.holds_rows {
+            return self.index_entry(index, &self.decode_for(i, &view)?, ctx);
         }
         let mut key = Vec::with_capacity(48);
         encode::index(&mut key, i.id);

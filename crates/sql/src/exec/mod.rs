@@ -8,6 +8,7 @@
 mod aggregate;
 mod api;
 pub(crate) mod batch;
+mod build;
 mod cascade;
 mod dml;
 pub(crate) mod entries;
@@ -38,6 +39,8 @@ mod window;
 mod write;
 
 pub use api::*;
+pub use build::IndexEntries;
+pub(crate) use build::is_built_by_replicas;
 pub use entries::{Entry, split_entry};
 pub(crate) use write::contains_nulls;
 

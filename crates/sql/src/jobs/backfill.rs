@@ -5,8 +5,8 @@ use super::{JobContext, locking, options, set_state, step};
 use crate::catalog::IndexState;
 use crate::catalog::jobs;
 use crate::catalog::relation::TableRef;
-use crate::env::{Environment, Locking, Scan, Transaction};
-use crate::exec::{Entry, split_entry};
+use crate::env::{Environment, IndexBuild, Locking, Scan, Transaction};
+use crate::exec::{self, Entry, split_entry};
 use crate::plan::{PlanContext, TablePlan};
 use crate::types::Datum;
 use bytes::Bytes;
@@ -25,8 +25,42 @@ pub(super) async fn build<E: Environment>(env: &E, table: DescriptorId, index: u
         }
     })
     .await?;
+    if is_built_by_replicas(env, table, index, context).await? {
+        return Ok(());
+    }
     let Some(source) = env.catalog().table_by_id(table) else { return Ok(()) };
     work_through(env, primary_ranges(&source), context, |part, size| page(env, table, index, part, size, context)).await
+}
+
+/// Has the replicas fill an index. Whether that was all: otherwise the rows are worked through,
+/// which finds most entries where they belong.
+///
+/// Replicas see two rows with one entry only among those that were there when they began. And who
+/// writes a new row may have looked into the index before the old row's entry was there. So there
+/// is a step when the index is full: whoever commits after that has looked, or looks again, with
+/// all entries there. If the index has not changed until then, it is unique; otherwise all rows are
+/// looked at by transactions.
+async fn is_built_by_replicas<E: Environment>(env: &E, table: DescriptorId, index: u32, context: &JobContext) -> Result<bool> {
+    let catalog = env.catalog();
+    let Some(source) = catalog.table_by_id(table) else { return Ok(false) };
+    let Some(entry) = source.indexes.iter().find(|i| i.id == index) else { return Ok(false) };
+    if !exec::is_built_by_replicas(&source, entry) {
+        return Ok(false);
+    }
+    let Some(group) = source.groups().next() else { return Ok(false) };
+    let (source, version, above) = (source.primary().id, catalog.version, catalog.committed_at);
+    let Some(built) = env.build_index(group, IndexBuild { table, index, source, version, above }).await? else {
+        return Ok(false);
+    };
+    if !entry.unique {
+        return Ok(true);
+    }
+    step(env, context, table, |t| set_state(t, index, IndexState::Filled)).await?;
+    if !built.is_unique {
+        return Ok(false);
+    }
+    let through = env.catalog().committed_at;
+    env.is_as_built(group, index, built, through).await
 }
 
 /// Every key of a table's primary index, in each of its groups.

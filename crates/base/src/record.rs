@@ -36,6 +36,7 @@ const TAG_PREPARED: u8 = 4;
 const TAG_REFUSED: u8 = 5;
 const TAG_OUTCOME: u8 = 6;
 const TAG_SETTLED: u8 = 8;
+const TAG_BUILD: u8 = 9;
 const TOMBSTONE: u32 = u32::MAX;
 
 /// The content of one log entry.
@@ -69,6 +70,24 @@ pub enum Record {
     /// Committed transactions whose outcome is in the log of every participant, with ids at or
     /// below the watermark: forgotten.
     Settled(Vec<TxnId>),
+    /// Every replica fills a new index from its own rows. From [`crate::version::ClusterVersion`] 2
+    /// on.
+    Build(Build),
+}
+
+/// What every replica owes from this entry of the log on: the entries of a new index for the rows
+/// as of `at`, as versions at `at`. Versions above `at` bring their entries themselves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Build {
+    pub table: DescriptorId,
+    /// The index, by the first bytes of its keys.
+    pub index: u32,
+    /// The table's primary index, whose rows are read.
+    pub source: u32,
+    /// The catalog has the index from this version on.
+    pub version: SchemaVersion,
+    /// Above every version whose transaction may not know the index.
+    pub at: Timestamp,
 }
 
 /// A committed transaction's slice.
@@ -171,6 +190,10 @@ impl Payload {
                     out.put_slice(&envelope::encode(ids));
                     TAG_SETTLED
                 }
+                Record::Build(build) => {
+                    out.put_slice(&envelope::encode(build));
+                    TAG_BUILD
+                }
             };
             let len = (out.len() - tag_at - 5) as u32;
             out[tag_at] = tag;
@@ -212,6 +235,7 @@ impl Payload {
                 TAG_REFUSED => Record::Refused(envelope::decode(&body).map_err(|e| malformed(&format!("refused: {e}")))?),
                 TAG_OUTCOME => Record::Outcome(envelope::decode(&body).map_err(|e| malformed(&format!("outcome: {e}")))?),
                 TAG_SETTLED => Record::Settled(envelope::decode(&body).map_err(|e| malformed(&format!("settled: {e}")))?),
+                TAG_BUILD => Record::Build(envelope::decode(&body).map_err(|e| malformed(&format!("build: {e}")))?),
                 other => return Err(malformed(&format!("unknown record tag {other}"))),
             });
         }
@@ -399,13 +423,20 @@ mod tests {
                     Record::Refused(id),
                     Record::Outcome(Outcome { id, at: at.map(Timestamp) }),
                     Record::Settled(vec![id, id]),
+                    Record::Build(Build {
+                        table: DescriptorId(4),
+                        index: 5,
+                        source: 6,
+                        version: SchemaVersion(7),
+                        at: Timestamp(ceiling),
+                    }),
                 ],
             };
             prop_assert_eq!(Payload::decode(payload.encode()).unwrap(), payload);
         }
         #[test]
         fn no_bytes_panic_the_decoder(mut bytes: Vec<u8>, header: bool) {
-            if header && bytes.len() > 22 { bytes[0] = FORMAT; bytes[17] %= 9; bytes[19] = 0; bytes[20] = 0; bytes[21] = 0; }
+            if header && bytes.len() > 22 { bytes[0] = FORMAT; bytes[17] %= 10; bytes[19] = 0; bytes[20] = 0; bytes[21] = 0; }
             let _ = Payload::decode(Bytes::from(bytes));
         }
         #[test]

@@ -506,7 +506,7 @@ impl Participant {
                         self.remove(*id);
                     }
                 }
-                Record::Batch(_) | Record::Lease(_) | Record::Schema(_) => {}
+                Record::Batch(_) | Record::Lease(_) | Record::Schema(_) | Record::Build(_) => {}
             }
         }
         self.settle(ledger, out);

@@ -92,6 +92,8 @@ async fn answer_known(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
         | Request::Share { group, .. }
         | Request::Rounds { group, .. }
         | Request::Lead { group, .. }
+        | Request::Build { group, .. }
+        | Request::BuildState { group, .. }
         | Request::Ballot { group: Some(group), .. } => Some(*group),
         Request::ChangeCatalog { .. }
         | Request::Join { .. }
@@ -252,6 +254,13 @@ async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
         Request::Authorities => Ok(Response::Authorities(rotating::report(shared)?)),
         Request::Rotate { step, is_forced } => Ok(Response::Rotation(rotating::rotate(shared, step, is_forced).await?)),
         Request::KeepRotation(keep) => done(rotating::keep_here(shared, *keep).await),
+        Request::Build { group, build } => {
+            let (at, entry) = primary(group)?.build(&build).await?;
+            Ok(Response::Building { at, entry })
+        }
+        Request::BuildState { group, index, at, entry, through } => {
+            Ok(Response::BuildState(primary(group)?.build_state(index, at, entry, through)?))
+        }
         Request::IssueCertificate(certify) => Ok(Response::Issued(signing::sign(shared, from, &certify).await?)),
     }
 }

@@ -192,6 +192,7 @@ impl Node {
             log,
             store,
             flusher: Notify::new(),
+            builder: Notify::new(),
             outbox,
             room: Room::default(),
             farthest_micros: Default::default(),

@@ -168,7 +168,7 @@ fn check_node(shared: &Shared, from: NodeId, request: &Request) -> Result<()> {
         }
         // Who sends the others is compared with what they say where they are answered: a candidate
         // or a leader (`membership::departure`), a promise's primary (`replica::closed`), the owner
-        // of an entry of a queue (`answers`).
+        // of an entry of a queue (`answers`), an index in the catalog (`gateway::builds`).
         Request::Stand { is_passed_on: true, .. }
         | Request::Grant { .. }
         | Request::Raft { .. }
@@ -199,6 +199,8 @@ fn check_node(shared: &Shared, from: NodeId, request: &Request) -> Result<()> {
         | Request::Versions
         | Request::Share { .. }
         | Request::Lead { .. }
+        | Request::Build { .. }
+        | Request::BuildState { .. }
         | Request::KeepToken(_)
         | Request::FindToken(_)
         | Request::Redeem(_)

@@ -727,7 +727,7 @@ impl Engine {
                         self.waits.wake(WaitFor::Outcome(*id), woken);
                     }
                 }
-                Record::Settled(_) => {}
+                Record::Settled(_) | Record::Build(_) => {}
             }
         }
         self.raise_to_others(state);

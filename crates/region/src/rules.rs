@@ -82,6 +82,12 @@ meridian_base::rules! {
     EscrowOfferNotHeld = "escrow-offer-not-held" breaks holds_offers,
     /// 33: a new primary does not know which offers are out.
     EscrowForgetsOffer = "escrow-forgets-offer" breaks inherits_offers,
+    /// A replica fills an index before its timestamp is closed there.
+    BuildNotClosed = "build-not-closed" breaks builds_when_closed,
+    /// A replica fills an index while a transaction is prepared that may still commit below.
+    BuildSkipsPrepared = "build-skips-prepared" breaks builds_await_prepared,
+    /// What an index that is owed will be filled from is collected.
+    BuildHoldsNothing = "build-holds-nothing" breaks owed_builds_hold,
 }
 
 impl PlantedBug {

@@ -95,6 +95,8 @@ impl GroupState {
                 Record::Refused(id) => self.apply_refused(*id),
                 Record::Outcome(outcome) => self.apply_outcome(outcome),
                 Record::Settled(ids) => ids.iter().for_each(|id| self.apply_settled(*id)),
+                // Each replica does it by itself, sooner or later.
+                Record::Build(_) => {}
             }
         }
         self.closed = self.closed.max(payload.closed);

@@ -2,6 +2,7 @@
 
 use crate::catalog::steps::StepCall;
 use crate::gateway::Gateway;
+use crate::gateway::builds;
 use crate::gateway::in_doubt;
 use crate::gateway::txn::Txn;
 use crate::membership::ask::Tries;
@@ -13,7 +14,9 @@ use meridian_base::version::ClusterVersion;
 use meridian_base::{DescriptorId, Error, GroupId, Result, SchemaVersion, SessionId, Timestamp, TxnId};
 use meridian_pod::HostFigures;
 use meridian_sql::catalog::{Catalog, CatalogChange};
-use meridian_sql::env::{Environment, GroupRow, NodeLocality, PodHostRow, SessionRow, StepRow, TransactionRow, TxnOptions};
+use meridian_sql::env::{
+    Built, Environment, GroupRow, IndexBuild, NodeLocality, PodHostRow, SessionRow, StepRow, TransactionRow, TxnOptions,
+};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -199,6 +202,13 @@ impl Environment for Env {
     }
     fn lapses(&self) -> u64 {
         self.0.shared.freshness.lapses()
+    }
+
+    async fn build_index(&self, group: GroupId, build: IndexBuild) -> Result<Option<Built>> {
+        builds::build(&self.0.shared, group, build).await
+    }
+    async fn is_as_built(&self, group: GroupId, index: u32, built: Built, through: Timestamp) -> Result<bool> {
+        builds::is_as_built(&self.0.shared, group, index, built, through).await
     }
 
     async fn transactions(&self) -> Result<Vec<TransactionRow>> {

@@ -5,6 +5,7 @@
 //! sql::Session ──Environment──▶ env ──▶ txn ──▶ a replica here, or a call of another node
 //! ```
 
+pub(crate) mod builds;
 pub(crate) mod certify;
 pub(crate) mod delivery;
 pub mod env;

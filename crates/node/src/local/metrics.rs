@@ -49,9 +49,11 @@ pub enum Counter {
     PodTakeovers,
     /// Unreachable indexes removed from replicas of this node ([`crate::upkeep::sweep`]).
     IndexesSwept,
+    /// Indexes that replicas of this node have filled ([`crate::upkeep`]).
+    IndexesFilled,
 }
 
-const COUNTERS: [(Counter, &str); 18] = [
+const COUNTERS: [(Counter, &str); 19] = [
     (Counter::ReadRounds, "txn.read_rounds"),
     (Counter::ReadRoundsFailed, "txn.read_rounds.failed"),
     (Counter::ReservingReads, "txn.reserving_reads"),
@@ -70,6 +72,7 @@ const COUNTERS: [(Counter, &str); 18] = [
     (Counter::PodCommits, "pod.commits"),
     (Counter::PodTakeovers, "pod.takeovers"),
     (Counter::IndexesSwept, "store.indexes.swept"),
+    (Counter::IndexesFilled, "store.indexes.filled"),
 ];
 
 /// Round trips from here on are counted together.

@@ -25,6 +25,8 @@ pub struct Common {
     pub(crate) store: Store,
     /// Something was cut and waits to be flushed.
     pub(crate) flusher: Notify,
+    /// A replica owes an index.
+    pub(crate) builder: Notify,
     pub(crate) outbox: Arc<Outbox>,
     /// How much room the node's disk has.
     pub(crate) room: Room,

@@ -39,6 +39,7 @@ impl Replica {
     }
 
     fn read_at(&self, snapshot: Timestamp, ops: &[ReadOp]) -> Result<ReplicaAnswer> {
+        self.check_ops_not_owed(ops)?;
         let mut answer = ReplicaAnswer { snapshot, ..ReplicaAnswer::default() };
         for op in ops {
             let result = match op {
@@ -87,6 +88,7 @@ impl Replica {
             locking: WireLocking::None,
         };
         self.until_past(at, patience, std::slice::from_ref(&op)).await?;
+        self.check_not_owed(std::iter::once(scan.range.start.as_bytes()))?;
         let (limits, is_brief) = (page_limits(scan.limit), visitor.is_brief());
         self.store.visit(&scan.range, at, scan.reverse, limits, is_brief, &mut |key, _, value| visitor.row(key, value))
     }
@@ -179,6 +181,7 @@ impl Replica {
             tokio::time::sleep(PAST_POLL).await;
             known = self.known_until(entries);
         }
+        self.check_not_owed(entries.iter().map(|entry| entry.target.start().as_bytes()))?;
         for entry in entries {
             if entry.until < self.store.gc_threshold() {
                 let key = entry.target.start().clone();

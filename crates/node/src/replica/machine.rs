@@ -1,5 +1,6 @@
 //! A replica as its group's log sees it: entries to apply, snapshots to send and to take.
 
+use super::builds::Builds;
 use super::{Flushed, Replica, decode_flushed};
 use bytes::Bytes;
 use meridian_base::{Error, LogPosition, Result, envelope};
@@ -84,7 +85,9 @@ impl SnapshotSink for Sink {
             // It comes from a later term's leader, perhaps before the news of that. The engine's
             // state is not this one.
             self.replica.end_term(&mut core, &"a snapshot of a later one");
-            (core.state, core.membership) = decode_flushed(&blob, self.replica.common.rules)?;
+            let (state, membership, owed) = decode_flushed(&blob, self.replica.common.rules)?;
+            (core.state, core.membership, core.builds) = (state, membership, Builds::new(owed));
+            self.replica.common.builder.notify_one();
         }
         if let Some(hook) = &self.replica.hook {
             hook.replaced(&self.replica.store).inspect_err(|e| self.replica.fail(e.clone()))?;

@@ -20,6 +20,7 @@
 
 mod asking;
 pub(crate) mod ballots;
+pub(crate) mod builds;
 pub(crate) mod closed;
 pub(crate) mod common;
 pub(crate) mod errors;
@@ -41,13 +42,14 @@ mod versions;
 pub(crate) use versions::StoreVersions;
 
 use crate::catalog::ApplyHook;
+use crate::replica::builds::Builds;
 use crate::replica::common::Common;
 use crate::replica::pod::Outlet;
 use crate::replica::term::{FastPath, Pending, Term};
 use crate::replica::term_rounds::TermRounds;
 use crate::transport::wire::ClosedPromise;
 use bytes::Bytes;
-use meridian_base::record::{Committed, Payload, Record};
+use meridian_base::record::{Build, Committed, Payload, Record};
 use meridian_base::{Clock, Error, GroupId, LogPosition, NodeId, Result, Timestamp, TxnId, envelope, invariants, limits};
 use meridian_commit::Participant;
 use meridian_pod::{Segment, SharedMemory};
@@ -76,6 +78,9 @@ const FLUSH_INTERVAL: Duration = Duration::from_secs(20);
 struct Flushed {
     state: Vec<u8>,
     membership: MembershipBlob,
+    /// Indexes whose entries are not among the versions.
+    #[serde(default)]
+    owed: Vec<Build>,
 }
 
 /// See the module's essay.
@@ -124,6 +129,7 @@ pub(crate) struct Core {
     /// The last one heard from a primary.
     pub promise: ClosedPromise,
     membership: MembershipBlob,
+    pub builds: Builds,
 }
 
 impl Replica {
@@ -137,9 +143,9 @@ impl Replica {
         is_global: bool,
     ) -> Result<Arc<Replica>> {
         let store = common.store.group(id)?;
-        let (state, membership) = match store.recovered() {
+        let (state, membership, owed) = match store.recovered() {
             Some((_, blob)) => decode_flushed(&blob, common.rules)?,
-            None => (GroupState::new(common.rules), MembershipBlob::default()),
+            None => (GroupState::new(common.rules), MembershipBlob::default(), Vec::new()),
         };
         if let Some(hook) = &hook {
             hook.replaced(&store)?;
@@ -156,6 +162,7 @@ impl Replica {
                 last_used: None,
                 promise: ClosedPromise { group: id, closed: Timestamp::MIN, index: 0 },
                 membership,
+                builds: Builds::new(owed),
             }),
             fast: Arc::default(),
             raft: OnceLock::new(),
@@ -296,7 +303,10 @@ impl Replica {
             self.raft().propose(payload.encode())
         };
         let Ok(ticket) = barrier else { return };
-        if ticket.await.is_err() || self.raft().role() != (raft::Role { term, leader: Some(self.node), is_leader: true }) {
+        if ticket.await.is_err()
+            || !self.until_paid(term).await
+            || self.raft().role() != (raft::Role { term, leader: Some(self.node), is_leader: true })
+        {
             return;
         }
         let wait = {
@@ -498,7 +508,12 @@ impl Replica {
                     self.store.apply(entry.position, effect.as_slice())?;
                     decided.extend(effect);
                 }
-                Record::Lease(_) | Record::Schema(_) | Record::Prepared(_) | Record::Refused(_) | Record::Settled(_) => continue,
+                Record::Lease(_)
+                | Record::Schema(_)
+                | Record::Prepared(_)
+                | Record::Refused(_)
+                | Record::Settled(_)
+                | Record::Build(_) => continue,
             }
             applied_any = true;
         }
@@ -511,6 +526,12 @@ impl Replica {
         });
         let mut core = self.core.lock();
         core.state.apply(entry.position, &payload);
+        for record in &payload.records {
+            if let Record::Build(build) = record {
+                core.builds.owe(build);
+                self.common.builder.notify_one();
+            }
+        }
         // The state and the store hold the entry now. On an error the node ends and tells nobody.
         heard?;
         self.release(&mut core, entry.position, &payload, &decided);
@@ -561,6 +582,11 @@ impl Replica {
                         leader.release(outcome.id);
                     }
                 }
+                Record::Build(build) => {
+                    for (_, waiting) in term.builds.extract_if(.., |(asked, _)| asked == build) {
+                        let _ = waiting.send(position.index);
+                    }
+                }
                 Record::Prepared(_) | Record::Refused(_) | Record::Settled(_) => {}
             }
         }
@@ -599,7 +625,7 @@ impl Replica {
     fn cut(&self) -> Result<()> {
         let flushed = {
             let core = self.core.lock();
-            Flushed { state: core.state.encode(), membership: core.membership.clone() }
+            Flushed { state: core.state.encode(), membership: core.membership.clone(), owed: core.builds.unbuilt() }
         };
         let blob = envelope::encode(&flushed);
         self.store.cut(Bytes::from(blob));
@@ -672,15 +698,15 @@ fn newest_of(payload: &Payload) -> Timestamp {
         Record::Batch(txns) => txns.iter().map(|txn| txn.at).max(),
         Record::Prepared(prepared) => Some(prepared.at),
         Record::Outcome(outcome) => outcome.at,
-        Record::Lease(_) | Record::Schema(_) | Record::Refused(_) | Record::Settled(_) => None,
+        Record::Lease(_) | Record::Schema(_) | Record::Refused(_) | Record::Settled(_) | Record::Build(_) => None,
     };
     payload.records.iter().filter_map(of).max().unwrap_or_default()
 }
 
-fn decode_flushed(blob: &[u8], rules: Rules) -> Result<(GroupState, MembershipBlob)> {
+fn decode_flushed(blob: &[u8], rules: Rules) -> Result<(GroupState, MembershipBlob, Vec<Build>)> {
     let flushed: Flushed =
         envelope::decode(blob).map_err(|e| Error::fatal(format!("the flushed state of a replica is damaged: {e}")))?;
-    Ok((GroupState::decode(&flushed.state, rules)?, flushed.membership))
+    Ok((GroupState::decode(&flushed.state, rules)?, flushed.membership, flushed.owed))
 }
 
 #[cfg(test)]

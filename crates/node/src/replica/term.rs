@@ -13,7 +13,7 @@ use crate::replica::pod::slots::SlotSet;
 use crate::replica::term_rounds::TermRounds;
 use bytes::Bytes;
 use futures::FutureExt;
-use meridian_base::record::{Committed, Payload, Prepared, Record};
+use meridian_base::record::{Build, Committed, Payload, Prepared, Record};
 use meridian_base::{Clock, Target, Timestamp, TxnId};
 use meridian_commit::Participant;
 use meridian_pod::Damaged;
@@ -63,6 +63,8 @@ pub(crate) struct Term {
     pub places: BTreeMap<Place, oneshot::Sender<Ending>>,
     /// Whom to tell that a schema grant is applied, by its number.
     pub grants: Vec<(u64, oneshot::Sender<Timestamp>)>,
+    /// Whom to tell by which entry of the log a build is asked for.
+    pub builds: Vec<(Build, oneshot::Sender<u64>)>,
     fast: Arc<FastPath>,
 }
 
@@ -212,6 +214,7 @@ impl Term {
             wakers: BTreeMap::new(),
             places: BTreeMap::new(),
             grants: Vec::new(),
+            builds: Vec::new(),
             fast,
         }
     }

@@ -20,7 +20,7 @@ use crate::local::room::Left;
 use crate::transport::rounds::{Lead, RoundMessages};
 use bytes::Bytes;
 use meridian_base::escrow::Offer;
-use meridian_base::record::SchemaGrant;
+use meridian_base::record::{Build, SchemaGrant};
 use meridian_base::version::{ClusterVersion, Versions};
 use meridian_base::{
     BallotMessage, CommitOutcome, CommitRequest, Conflict, DescriptorId, Error, Fresh, GroupId, Key, NodeId, ReadEntry, Refusal,
@@ -322,6 +322,21 @@ pub enum Request {
     },
     /// For the catalog's primary: how far a rotation is.
     KeepRotation(Box<KeepRotation>),
+    /// For a group's primary: have all replicas fill a new index. From `ClusterVersion::ESCROW` on.
+    Build {
+        group: GroupId,
+        build: Build,
+    },
+    /// How far a build is at the replica on the node asked.
+    BuildState {
+        group: GroupId,
+        index: u32,
+        at: Timestamp,
+        /// The entry of the log that asks for it.
+        entry: u64,
+        /// Whether the index has changed since is asked, up to this time.
+        through: Option<Timestamp>,
+    },
 }
 
 /// See [`Request::Redeem`].
@@ -437,6 +452,8 @@ impl Request {
             | Request::Authorities
             | Request::Rotate { .. }
             | Request::KeepRotation(_)
+            | Request::Build { .. }
+            | Request::BuildState { .. }
             | Request::Stand { .. } => false,
         }
     }
@@ -540,6 +557,26 @@ pub enum Response {
     Issued(Issued),
     Authorities(meridian_pki::rotation::Report),
     Rotation(RotationStatus),
+    /// Which time the rows are of that an index is filled from, and which entry of the log asks for
+    /// it.
+    Building {
+        at: Timestamp,
+        entry: u64,
+    },
+    BuildState(BuildState),
+}
+
+/// See [`Request::BuildState`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BuildState {
+    /// The replica has the entry of the log, and the index.
+    pub is_paid: bool,
+    /// No two rows had the same entry; `None`: not known here.
+    pub is_unique: Option<bool>,
+    /// The index has not changed since, up to the time asked for; `None`: not known yet.
+    pub is_as_built: Option<bool>,
+    /// The group's replicas, as the one asked knows them.
+    pub members: Vec<NodeId>,
 }
 
 /// What `meridian node status` says of versions.

@@ -1,6 +1,7 @@
-//! What is done to the replicas on this node beside the log: flushing, and garbage collection of
-//! old versions and of whole indexes ([`sweep`]).
+//! What is done to the replicas on this node beside the log: flushing, garbage collection of old
+//! versions and of whole indexes ([`sweep`]), and filling new ones ([`builds`]).
 
+mod builds;
 mod sweep;
 
 use crate::membership::shared::Shared;
@@ -39,7 +40,7 @@ pub(crate) fn start(shared: &Arc<Shared>, gc_ttl: Duration, gc_interval: Duratio
             for replica in shared.groups.all() {
                 let mut done = if may_flush { replica.flush().map(|_| ()) } else { Ok(()) };
                 if done.is_ok() && may_collect {
-                    let settled = replica.settled();
+                    let settled = replica.settled().min(replica.builds_hold());
                     let kept_from = garbage_clock(&shared, protected_for_max).minus(gc_ttl);
                     done = replica.store.collect_garbage(kept_from.min(settled));
                 }
@@ -58,6 +59,8 @@ pub(crate) fn start(shared: &Arc<Shared>, gc_ttl: Duration, gc_interval: Duratio
     of_node.runtime.spawn_io("flush", Box::pin(alarmed(flushes, of_node.life.tasks.alarm())));
     let sweeps = sweep::keep(of_node.clone(), sweep_due);
     of_node.runtime.spawn_io("sweep", Box::pin(alarmed(sweeps, of_node.life.tasks.alarm())));
+    let builds = builds::keep(of_node.clone());
+    of_node.runtime.spawn_io("build", Box::pin(alarmed(builds, of_node.life.tasks.alarm())));
     let shared = of_node.clone();
     of_node.spawn(async move {
         let mut log_failure = shared.groups.common.log.failure();

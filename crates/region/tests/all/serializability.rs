@@ -406,6 +406,9 @@ fn planted_bugs_of_certification_are_found() {
         PlantedBug::WriterDoesNotWait,
         PlantedBug::GlobalReadsHoldToClosed,
         PlantedBug::CommitBelowSchemaStep,
+        PlantedBug::BuildNotClosed,
+        PlantedBug::BuildSkipsPrepared,
+        PlantedBug::BuildHoldsNothing,
     ];
     let of_this_test = |bug: &PlantedBug| !bug.is_of_shares() && !of_other_tests.contains(bug);
     for bug in PlantedBug::ALL.into_iter().filter(of_this_test) {

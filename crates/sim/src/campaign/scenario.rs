@@ -227,6 +227,13 @@ impl Scenario {
                 self.plan = FaultPlan::none();
                 self.gc_ttl = GC_TTL_DEFAULT;
             }
+            // What is replaced must be collected between the record and the building.
+            PlantedBug::BuildHoldsNothing => {
+                self.gc_ttl = Duration::ZERO;
+                self.gc_interval = Duration::from_millis(2);
+                self.protected_for_max = Duration::ZERO;
+            }
+            PlantedBug::BuildNotClosed | PlantedBug::BuildSkipsPrepared => self.several_regions_share = 0.8,
             PlantedBug::CommitNotIdempotent
             | PlantedBug::ErrorNotConfirmed
             | PlantedBug::ReadInFlight

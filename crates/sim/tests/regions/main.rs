@@ -1,5 +1,6 @@
 //! Regions, survivability and placement in whole simulated clusters.
 
+mod builds;
 mod clocks;
 mod columns;
 mod disks;

@@ -25,42 +25,57 @@ pub(super) async fn build<E: Environment>(env: &E, table: DescriptorId, index: u
         }
     })
     .await?;
-    if is_built_by_replicas(env, table, index, context).await? {
+    let by_replicas = fill_by_replicas(env, table, index, context).await?;
+    if by_replicas == ByReplicas::Done {
         return Ok(());
     }
     let Some(source) = env.catalog().table_by_id(table) else { return Ok(()) };
-    work_through(env, primary_ranges(&source), context, |part, size| page(env, table, index, part, size, context)).await
+    work_through(env, primary_ranges(&source), context, |part, size| page(env, (table, index), by_replicas, part, size, context))
+        .await
 }
 
-/// Has the replicas fill an index. Whether that was all: otherwise the rows are worked through,
-/// which finds most entries where they belong.
+/// What replicas have done to fill an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ByReplicas {
+    /// The index is filled.
+    Done,
+    /// Every replica has the entries of all rows. Two rows may have the same one.
+    Unchecked,
+    /// Some replicas may have entries that others lack. Transactions write all of them.
+    Partial,
+}
+
+/// Has the replicas fill an index. Unless that was all, the rows are worked through.
 ///
 /// Replicas see two rows with one entry only among those that were there when they began. And who
 /// writes a new row may have looked into the index before the old row's entry was there. So there
 /// is a step when the index is full: whoever commits after that has looked, or looks again, with
 /// all entries there. If the index has not changed until then, it is unique; otherwise all rows are
 /// looked at by transactions.
-async fn is_built_by_replicas<E: Environment>(env: &E, table: DescriptorId, index: u32, context: &JobContext) -> Result<bool> {
+async fn fill_by_replicas<E: Environment>(env: &E, table: DescriptorId, index: u32, context: &JobContext) -> Result<ByReplicas> {
     let catalog = env.catalog();
-    let Some(source) = catalog.table_by_id(table) else { return Ok(false) };
-    let Some(entry) = source.indexes.iter().find(|i| i.id == index) else { return Ok(false) };
+    let Some(source) = catalog.table_by_id(table) else { return Ok(ByReplicas::Partial) };
+    let Some(entry) = source.indexes.iter().find(|i| i.id == index) else { return Ok(ByReplicas::Partial) };
     if !exec::is_built_by_replicas(&source, entry) {
-        return Ok(false);
+        return Ok(ByReplicas::Partial);
     }
-    let Some(group) = source.groups().next() else { return Ok(false) };
+    let Some(group) = source.groups().next() else { return Ok(ByReplicas::Partial) };
     let (source, version, above) = (source.primary().id, catalog.version, catalog.committed_at);
     let Some(built) = env.build_index(group, IndexBuild { table, index, source, version, above }).await? else {
-        return Ok(false);
+        return Ok(ByReplicas::Partial);
     };
     if !entry.unique {
-        return Ok(true);
+        return Ok(ByReplicas::Done);
     }
     step(env, context, table, |t| set_state(t, index, IndexState::Filled)).await?;
     if !built.is_unique {
-        return Ok(false);
+        return Ok(ByReplicas::Unchecked);
     }
     let through = env.catalog().committed_at;
-    env.is_as_built(group, index, built, through).await
+    Ok(match env.is_as_built(group, index, built, through).await? {
+        true => ByReplicas::Done,
+        false => ByReplicas::Unchecked,
+    })
 }
 
 /// Every key of a table's primary index, in each of its groups.
@@ -82,8 +97,8 @@ pub(super) fn bind<E: Environment>(env: &E, table: DescriptorId, context: &JobCo
 /// Indexes one page of rows in one transaction.
 async fn page<'e, E: Environment>(
     env: &'e E,
-    table: DescriptorId,
-    index: u32,
+    (table, index): (DescriptorId, u32),
+    by_replicas: ByReplicas,
     (group, range): Part,
     Size { batch, attempt }: Size,
     context: &JobContext,
@@ -106,7 +121,11 @@ async fn page<'e, E: Environment>(
         }
     }
     if plan.table().indexes[at].unique {
-        check_unique(&mut txn, &plan, at, group, &mut entries, context).await?;
+        let missing = check_unique(&mut txn, &plan, at, group, &entries, context).await?;
+        if by_replicas == ByReplicas::Unchecked {
+            let mut is_missing = missing.into_iter();
+            entries.retain(|_| is_missing.next().unwrap_or(true));
+        }
     }
     for (n, (entry, _)) in entries.into_iter().enumerate() {
         give_way(n).await;
@@ -132,15 +151,15 @@ pub(super) fn after(range: &KeyRange, rows: &[(meridian_base::Key, bytes::Bytes)
     (!rest.is_empty()).then_some(rest)
 }
 
-/// Drops the entries that writers have made already; 23505 if one belongs to another row.
+/// Which entries are not there yet; 23505 if one belongs to another row.
 async fn check_unique<T: Transaction>(
     txn: &mut T,
     plan: &Arc<TablePlan>,
     at: usize,
     group: GroupId,
-    entries: &mut Vec<(Entry, Bytes)>,
+    entries: &[(Entry, Bytes)],
     context: &JobContext,
-) -> Result<()> {
+) -> Result<Vec<bool>> {
     let index = &plan.table().indexes[at];
     let duplicate = |row: &Bytes| {
         let row = match plan.decode_row(row.clone()) {
@@ -171,19 +190,16 @@ async fn check_unique<T: Transaction>(
     }
     let stored = txn.get_many(group, &keys, ColumnMask::ALL, Locking::None).await?;
     let mut missing = Vec::with_capacity(entries.len());
-    for ((entry, row), stored) in entries.drain(..).zip(stored) {
-        let Some(stored) = stored else {
-            missing.push((entry, row));
-            continue;
-        };
+    for ((_, row), stored) in entries.iter().zip(stored) {
+        missing.push(stored.is_none());
+        let Some(stored) = stored else { continue };
         let owner = match index.holds_rows {
             true => plan.primary_key(&plan.decode_row(stored)?)?,
             false => split_entry(&stored)?.0,
         };
         if owner != plan.primary_key(&plan.decode_row(row.clone())?)? {
-            return Err(duplicate(&row));
+            return Err(duplicate(row));
         }
     }
-    *entries = missing;
-    Ok(())
+    Ok(missing)
 }

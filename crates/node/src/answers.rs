@@ -3,6 +3,7 @@
 use crate::catalog::rows::NodeRow;
 use crate::catalog::steps::StepCall;
 use crate::gateway::Gateway;
+use crate::gateway::builds;
 use crate::gateway::env::Env;
 use crate::gateway::in_doubt;
 use crate::gateway::majority::LEAD_PATIENCE;
@@ -255,11 +256,12 @@ async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
         Request::Rotate { step, is_forced } => Ok(Response::Rotation(rotating::rotate(shared, step, is_forced).await?)),
         Request::KeepRotation(keep) => done(rotating::keep_here(shared, *keep).await),
         Request::Build { group, build } => {
-            let (at, entry) = primary(group)?.build(&build).await?;
+            let (at, entry) = builds::begin(shared, &primary(group)?, &build).await?;
             Ok(Response::Building { at, entry })
         }
         Request::BuildState { group, index, at, entry, through } => {
-            Ok(Response::BuildState(primary(group)?.build_state(index, at, entry, through)?))
+            let look = builds::Look { group, index, at, entry, through };
+            Ok(Response::BuildState(builds::state(shared, &primary(group)?, &look)?))
         }
         Request::IssueCertificate(certify) => Ok(Response::Issued(signing::sign(shared, from, &certify).await?)),
     }

@@ -7,11 +7,13 @@
 
 use crate::membership::ask::Ask;
 use crate::membership::shared::Shared;
+use crate::membership::space;
 use crate::replica::Replica;
 use crate::transport::wire::{BuildState, Request, Response};
 use meridian_base::record::Build;
 use meridian_base::version::ClusterVersion;
-use meridian_base::{Error, GroupId, NodeId, Result, Timestamp};
+use meridian_base::{DescriptorId, Error, GroupId, NodeId, Result, Timestamp};
+use meridian_sql::catalog::{Index, IndexState};
 use meridian_sql::env::{Built, IndexBuild};
 use meridian_sql::exec::IndexEntries;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,17 +44,35 @@ impl Ask for Begin {
     fn answer(response: Response) -> Option<(Timestamp, u64)> {
         if let Response::Building { at, entry } = response { Some((at, entry)) } else { None }
     }
-    async fn here(&self, _: &Arc<Shared>, replica: &Arc<Replica>) -> Result<(Timestamp, u64)> {
-        replica.build(&self.build).await
+    async fn here(&self, shared: &Arc<Shared>, replica: &Arc<Replica>) -> Result<(Timestamp, u64)> {
+        begin(shared, replica, &self.build).await
     }
 }
 
-struct Look {
-    group: GroupId,
-    index: u32,
-    at: Timestamp,
-    entry: u64,
-    through: Option<Timestamp>,
+/// The primary's part: [`Request::Build`]. A request that was on its way for long must not have an
+/// index filled that others read already.
+pub(crate) async fn begin(shared: &Arc<Shared>, replica: &Arc<Replica>, build: &Build) -> Result<(Timestamp, u64)> {
+    if shared.catalog.newest().version < build.version {
+        return Err(Error::unavailable(format!("version {} of the catalog is not here yet", build.version.0)));
+    }
+    match is_being_built(shared, build.table, build.index) {
+        true => replica.build(build).await,
+        false => Err(Error::unsupported("an index that is not being built is not filled")),
+    }
+}
+
+/// By the newest catalog here.
+fn is_being_built(shared: &Shared, table: DescriptorId, index: u32) -> bool {
+    let is_it = |i: &Index| i.id == index && matches!(i.state, IndexState::WriteOnly | IndexState::Filled);
+    shared.catalog.newest().table_by_id(table).is_some_and(|table| table.indexes.iter().any(is_it))
+}
+
+pub(crate) struct Look {
+    pub group: GroupId,
+    pub index: u32,
+    pub at: Timestamp,
+    pub entry: u64,
+    pub through: Option<Timestamp>,
 }
 
 impl Ask for Look {
@@ -65,8 +85,17 @@ impl Ask for Look {
     fn answer(response: Response) -> Option<BuildState> {
         if let Response::BuildState(state) = response { Some(state) } else { None }
     }
-    async fn here(&self, _: &Arc<Shared>, replica: &Arc<Replica>) -> Result<BuildState> {
-        replica.build_state(self.index, self.at, self.entry, self.through)
+    async fn here(&self, shared: &Arc<Shared>, replica: &Arc<Replica>) -> Result<BuildState> {
+        state(shared, replica, self)
+    }
+}
+
+/// How far a member is: [`Request::BuildState`]. Where the disk has no room, it is not waited for.
+pub(crate) fn state(shared: &Shared, replica: &Replica, look: &Look) -> Result<BuildState> {
+    let state = replica.build_state(look.index, look.at, look.entry, look.through)?;
+    match state.is_paid || look.through.is_some() || space::fits(shared) {
+        true => Ok(state),
+        false => Err(Error::unavailable(format!("the disk of node {} has no room for another index", shared.me()))),
     }
 }
 
@@ -88,7 +117,10 @@ pub(crate) async fn build(shared: &Arc<Shared>, group: GroupId, asked: IndexBuil
     let mut paid: BTreeSet<NodeId> = BTreeSet::new();
     let mut found = Vec::new();
     loop {
-        let of_primary = shared.call_primary(group, PATIENCE, &look).await?;
+        let of_primary = match shared.call_primary(group, PATIENCE, &look).await {
+            Err(e) if e.is_unavailable() => return Ok(None),
+            of_primary => of_primary?,
+        };
         let now = Instant::now();
         let asked = of_primary
             .members
@@ -112,6 +144,10 @@ pub(crate) async fn build(shared: &Arc<Shared>, group: GroupId, asked: IndexBuil
                     return Ok(None);
                 }
             }
+        }
+        // It was dropped, or its job taken back: some will never fill it.
+        if !is_being_built(shared, table, index) {
+            return Ok(None);
         }
         if of_primary.is_paid && of_primary.members.iter().all(|node| paid.contains(node)) {
             // All have found the same. Nobody may remember, after a restart.

@@ -33,6 +33,8 @@ pub(crate) struct Builds {
     owed: Vec<Owed>,
     /// Whether no two rows had the same entry, by index and timestamp.
     paid: BTreeMap<(Timestamp, u32), bool>,
+    /// Closed, as a new primary knows ([`Replica::until_paid`]).
+    passed: Timestamp,
 }
 
 struct Owed {
@@ -41,6 +43,9 @@ struct Owed {
     is_built: bool,
     /// Unless the catalog is known to say otherwise.
     may_be_read: bool,
+    /// The catalog of this time has the index no more. Reads of the past may want it until garbage
+    /// up to then is collected.
+    gone: Option<Timestamp>,
 }
 
 impl Builds {
@@ -59,7 +64,7 @@ impl Builds {
     /// A record was applied.
     pub fn owe(&mut self, build: &Build) {
         if !self.owed.iter().any(|owed| owed.build == *build) {
-            self.owed.push(Owed { build: build.clone(), is_built: false, may_be_read: true });
+            self.owed.push(Owed { build: build.clone(), is_built: false, may_be_read: true, gone: None });
         }
     }
 
@@ -79,11 +84,15 @@ impl Replica {
             if let Some(owed) = core.builds.owed.iter().find(|owed| is_it(&owed.build)) {
                 return Ok((owed.build.at, core.state.applied().index));
             }
-            let (_, term) = self.leading(core)?;
+            let (state, term) = self.leading(core)?;
             if !matches!(term.outlet, Outlet::Log) {
                 return Err(Error::unsupported("the hosts of a pod do not fill indexes"));
             }
             let at = term.clock.tick(self.physical()).max(asked.at);
+            if at > state.ceiling() {
+                // A later primary must know that it is closed.
+                return Err(Error::unavailable(format!("the lease of group {} does not reach {at} yet", self.id)));
+            }
             let build = Build { at, ..asked.clone() };
             let (tx, rx) = oneshot::channel();
             term.builds.push((build.clone(), tx));
@@ -127,7 +136,7 @@ impl Replica {
     pub(crate) fn may_build(&self, build: &Build) -> bool {
         let core = self.core.lock();
         let rules = &self.common.rules;
-        let is_closed = core.closed() >= build.at || !rules.builds_when_closed();
+        let is_closed = core.closed().max(core.builds.passed) >= build.at || !rules.builds_when_closed();
         let is_prepared = core.state.prepared().any(|p| p.at <= build.at) && rules.builds_await_prepared();
         is_closed && !is_prepared
     }
@@ -139,9 +148,27 @@ impl Replica {
         owed.for_each(|owed| owed.may_be_read = may_be_read);
     }
 
+    /// The catalog of a time has the index no more. Whether no read can want it: until then it is
+    /// owed, but holds nothing back.
+    pub(crate) fn is_forgotten(&self, build: &Build, catalog_at: Timestamp) -> bool {
+        let threshold = self.store.gc_threshold();
+        let mut core = self.core.lock();
+        let mut owed = core.builds.owed.iter_mut().filter(|owed| owed.build == *build);
+        owed.all(|owed| *owed.gone.get_or_insert(catalog_at) <= threshold)
+    }
+
     /// The entries are there, in the content of this incarnation: makes that durable. `is_unique`:
     /// no two rows had the same entry; `None`: nobody will read the index.
     pub(crate) fn built(&self, build: &Build, incarnation: u64, is_unique: Option<bool>) -> Result<()> {
+        self.settle_built(build, incarnation, is_unique).inspect_err(|_| {
+            // It is built again: that changes nothing.
+            let mut core = self.core.lock();
+            let owed = core.builds.owed.iter_mut().filter(|owed| owed.build == *build);
+            owed.for_each(|owed| owed.is_built = false);
+        })
+    }
+
+    fn settle_built(&self, build: &Build, incarnation: u64, is_unique: Option<bool>) -> Result<()> {
         {
             let _applying = self.applying.lock();
             if self.store.incarnation() != incarnation {
@@ -176,7 +203,8 @@ impl Replica {
             return Timestamp::MAX;
         }
         let core = self.core.lock();
-        core.builds.owed.iter().map(|owed| owed.build.at.prev()).min().unwrap_or(Timestamp::MAX)
+        let wanted = core.builds.owed.iter().filter(|owed| owed.gone.is_none());
+        wanted.map(|owed| owed.build.at.prev()).min().unwrap_or(Timestamp::MAX)
     }
 
     /// `Unavailable` if this replica owes an index that a read wants: the gateway asks elsewhere.
@@ -198,10 +226,27 @@ impl Replica {
         }))
     }
 
-    /// A new primary waits until it has paid what others may read. `false`: it does not lead any
-    /// more.
+    /// A new primary, which has applied every entry of earlier terms, waits until it has paid what
+    /// others may read. `false`: it does not lead any more.
+    ///
+    /// Its term issues nothing at or below the last ceiling, or what it has used itself: that is
+    /// closed. Nobody else can tell it so, since what was promised beside the log may be forgotten.
+    ///
+    /// An index below which a transaction is still prepared is not waited for. No replica has filled
+    /// it, so whoever reads it reads entries that transactions have written to the log.
     pub(crate) async fn until_paid(&self, term: u64) -> bool {
-        let owes = || self.core.lock().builds.owed.iter().any(|owed| owed.may_be_read);
+        {
+            let mut core = self.core.lock();
+            core.builds.passed = match core.last_used {
+                Some((last, used)) if last == term => used,
+                _ => core.state.ceiling(),
+            };
+        }
+        let owes = || {
+            let core = self.core.lock();
+            let can_be_paid = |owed: &&Owed| core.state.prepared().all(|p| p.at > owed.build.at);
+            core.builds.owed.iter().filter(|owed| owed.may_be_read).any(|owed| can_be_paid(&owed))
+        };
         while owes() {
             let role = self.raft().role();
             if role.term != term || !role.is_leader || self.is_retired() {

@@ -13,7 +13,7 @@ use crate::replica::Replica;
 use bytes::Bytes;
 use meridian_base::record::Build;
 use meridian_base::{Error, GroupId, Key, KeyRange, Result};
-use meridian_sql::catalog::IndexState;
+use meridian_sql::catalog::{Index, IndexState};
 use meridian_sql::exec::IndexEntries;
 use meridian_store::ScanLimits;
 use std::ops::ControlFlow;
@@ -26,7 +26,7 @@ const RUN_BYTES: usize = 32 << 20;
 const ENTRY_OVERHEAD: usize = 96;
 /// How often what cannot begin yet is looked at again.
 const LOOK: Duration = Duration::from_millis(5);
-/// After an error.
+/// The same after an error, and of what waits for garbage collection.
 const PAUSE: Duration = Duration::from_secs(1);
 /// After so many pages of rows, a few milliseconds' work, others have a turn: they share the cores,
 /// and locks of the store.
@@ -41,8 +41,8 @@ pub(crate) async fn keep(shared: Arc<Shared>) {
         for replica in shared.groups.all().into_iter().filter(|r| r.id != GroupId::CATALOG) {
             for build in replica.owed() {
                 let next = match pay(&shared, &replica, &build).await {
-                    Ok(true) => continue,
-                    Ok(false) => LOOK,
+                    Ok(None) => continue,
+                    Ok(Some(next)) => next,
                     Err(_) if replica.is_retired() || shared.life.is_stopping() => continue,
                     Err(e) if e.is_unavailable() => LOOK,
                     Err(e) => {
@@ -56,34 +56,49 @@ pub(crate) async fn keep(shared: Arc<Shared>) {
         tokio::select! {
             biased;
             _ = stopping.wait_for(|stopping| *stopping) => return,
-            () = shared.groups.common.builder.notified(), if pause.is_none() => {}
+            () = shared.groups.common.builder.notified() => {}
             () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
         }
     }
 }
 
-/// Fills an index, if that may begin. Whether it is done.
-async fn pay(shared: &Arc<Shared>, replica: &Arc<Replica>, build: &Build) -> Result<bool> {
+/// Tells the replicas here which of the indexes that they owe others may read: a new primary waits
+/// for no other.
+fn note_what_is_read(shared: &Shared) {
     let catalog = shared.catalog.newest();
-    if catalog.version < build.version {
-        return Ok(false);
+    for replica in shared.groups.all() {
+        for build in replica.owed().iter().filter(|build| build.version <= catalog.version) {
+            let table = catalog.table_by_id(build.table);
+            let is_it = |i: &Index| i.id == build.index && i.state == IndexState::Public;
+            replica.note_owed_is_read(build, table.is_some_and(|table| table.indexes.iter().any(is_it)));
+        }
     }
-    let index = catalog.table_by_id(build.table).and_then(|t| t.indexes.iter().find(|i| i.id == build.index).cloned());
-    replica.note_owed_is_read(build, index.as_ref().is_some_and(|i| i.state == IndexState::Public));
-    if !replica.may_build(build) || !space::may_flush(shared) {
-        return Ok(false);
+}
+
+/// Fills an index, if that may begin; otherwise says when to look again.
+async fn pay(shared: &Arc<Shared>, replica: &Arc<Replica>, build: &Build) -> Result<Option<Duration>> {
+    note_what_is_read(shared);
+    let catalog = shared.catalog.newest();
+    if catalog.version < build.version || !space::may_flush(shared) {
+        return Ok(Some(LOOK));
     }
     let incarnation = replica.store.incarnation();
     let Some(entries) = IndexEntries::new(&catalog, build.table, build.index)? else {
-        // It was taken back.
+        // It was taken back, or dropped since.
+        if !replica.is_forgotten(build, catalog.committed_at) {
+            return Ok(Some(PAUSE));
+        }
         replica.built(build, incarnation, None)?;
-        return Ok(true);
+        return Ok(None);
     };
+    if !replica.may_build(build) {
+        return Ok(Some(LOOK));
+    }
     let is_unique = fill(shared, replica, build, incarnation, &entries).await?;
     replica.built(build, incarnation, Some(is_unique))?;
     shared.groups.common.metrics.add(Counter::IndexesFilled);
     tracing::debug!("filled index {} in group {} as of {}", build.index, replica.id, build.at);
-    Ok(true)
+    Ok(None)
 }
 
 /// Whether no two rows have the same entry.
@@ -120,6 +135,7 @@ async fn fill(
         }
         pages += 1;
         if pages % TURN_PAGES == 0 {
+            note_what_is_read(shared);
             tokio::time::sleep(TURN).await;
         }
         if bytes >= RUN_BYTES || left.is_none() {

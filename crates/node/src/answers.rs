@@ -260,8 +260,8 @@ async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
             Ok(Response::Building { at, entry })
         }
         Request::BuildState { group, index, at, entry, through } => {
-            let look = builds::Look { group, index, at, entry, through };
-            Ok(Response::BuildState(builds::state(shared, &primary(group)?, &look)?))
+            let (replica, look) = (primary(group)?, builds::Look { group, index, at, entry, through });
+            Ok(Response::BuildState(builds::state(shared, &replica, &look)?))
         }
         Request::IssueCertificate(certify) => Ok(Response::Issued(signing::sign(shared, from, &certify).await?)),
     }

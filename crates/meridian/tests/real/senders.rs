@@ -120,6 +120,8 @@ fn forged(request: Request) -> Says {
         | Request::ForgetDrawn { .. }
         | Request::Share { .. }
         | Request::Lead { .. }
+        | Request::Build { .. }
+        | Request::BuildState { .. }
         | Request::Ping(_)
         | Request::AwaitVersion { .. }
         | Request::Status

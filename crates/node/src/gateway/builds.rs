@@ -55,7 +55,8 @@ pub(crate) async fn begin(shared: &Arc<Shared>, replica: &Arc<Replica>, build: &
     if shared.catalog.newest().version < build.version {
         return Err(Error::unavailable(format!("version {} of the catalog is not here yet", build.version.0)));
     }
-    match is_being_built(shared, build.table, build.index) {
+    let table = shared.catalog.newest().table_by_id(build.table);
+    match is_being_built(shared, build.table, build.index) && table.is_some_and(|table| table.primary().id == build.source) {
         true => replica.build(build).await,
         false => Err(Error::unsupported("an index that is not being built is not filled")),
     }

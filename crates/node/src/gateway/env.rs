@@ -164,7 +164,7 @@ impl Environment for Env {
 
     async fn catalog_at(&self, at: Timestamp) -> Result<Arc<Catalog>> {
         if !self.0.shared.freshness.knows_catalog_at(at) {
-            self.0.shared.freshness.catch_up().await?;
+            self.0.shared.catch_up().await?;
         }
         match self.0.shared.groups.replica(GroupId::CATALOG) {
             Some(replica) => self.0.shared.catalog.past(&replica.store, at),
@@ -177,7 +177,7 @@ impl Environment for Env {
             if let Some(until) = self.0.shared.freshness.catalog_known_until().filter(|until| *until >= min) {
                 return Ok((self.catalog(), until));
             }
-            self.0.shared.freshness.catch_up().await?;
+            self.0.shared.catch_up().await?;
         }
         Ok((self.catalog(), Timestamp::MAX))
     }
@@ -198,7 +198,7 @@ impl Environment for Env {
     /// It costs a few atomic loads as a rule; a node that was restarted or cut off has to hear from
     /// a primary first. 57P03 if that takes too long.
     async fn catch_up(&self) -> Result<()> {
-        self.0.shared.freshness.catch_up().await
+        self.0.shared.catch_up().await
     }
     fn lapses(&self) -> u64 {
         self.0.shared.freshness.lapses()

@@ -98,6 +98,12 @@ impl Shared {
             .hint(self.what_is_left(group)))
     }
 
+    /// Waits until the copy of the catalog here may be planned with, for a bounded time.
+    pub(crate) async fn catch_up(&self) -> Result<()> {
+        let outcome = self.freshness.catch_up().await;
+        outcome.map_err(|e| if e.is_unavailable() { self.check_reach(GroupId::CATALOG).err().unwrap_or(e) } else { e })
+    }
+
     /// What can be read of a group that is lost.
     fn what_is_left(&self, group: GroupId) -> String {
         let now = Timestamp::from_micros(self.runtime.physical_micros());

@@ -232,8 +232,8 @@ impl Replica {
     /// Its term issues nothing at or below the last ceiling, or what it has used itself: that is
     /// closed. Nobody else can tell it so, since what was promised beside the log may be forgotten.
     ///
-    /// An index below which a transaction is still prepared is not waited for. No replica has filled
-    /// it, so whoever reads it reads entries that transactions have written to the log.
+    /// An index below which a transaction is still prepared is not waited for. No replica has
+    /// filled it, so whoever reads it reads entries that transactions have written to the log.
     pub(crate) async fn until_paid(&self, term: u64) -> bool {
         {
             let mut core = self.core.lock();

@@ -3,8 +3,9 @@
 //!
 //! The rows as of the build's timestamp are read page by page; their entries are sorted in runs of
 //! bounded size, and each run is ingested as versions at that timestamp
-//! ([`GroupStore::ingest`](meridian_store::GroupStore::ingest)). A run that is ingested twice, after
-//! a restart or because others are at it too, changes nothing. All of it is on a thread of its own.
+//! ([`GroupStore::ingest`](meridian_store::GroupStore::ingest)). A run that is ingested twice,
+//! after a restart or because others are at it too, changes nothing. All of it is on a thread of
+//! its own.
 
 use crate::local::metrics::Counter;
 use crate::membership::shared::Shared;

@@ -434,8 +434,8 @@ pub enum IndexState {
     /// Inserts, updates and deletes reach it; no statement reads it. Being filled.
     WriteOnly,
     Public,
-    /// As `WriteOnly`, and filled: every writer of a unique index sees the entries of all rows. From
-    /// cluster version 2 on.
+    /// As `WriteOnly`, and filled: every writer of a unique index sees the entries of all rows.
+    /// From cluster version 2 on.
     Filled,
 }
 

@@ -912,6 +912,7 @@ mod tests {
         fixtures.value::<Redemption>("redemption");
         fixtures.value::<IssueCertificate>("issue of a certificate");
         fixtures.value::<Issued>("issued");
+        fixtures.value::<BuildState>("build state");
         fixtures.value::<Passed>("passed on");
         fixtures.value::<ClusterVersions>("cluster versions");
         fixtures.value::<Slice>("slice");

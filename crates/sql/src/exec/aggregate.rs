@@ -34,7 +34,7 @@ pub(crate) async fn rows<T: Transaction>(
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
 ) -> Result<Vec<Row>> {
-    if let Some(rows) = batch::rows(input, keys, aggs, frame, rt).await? {
+    if let Some(rows) = batch::aggregate(input, keys, aggs, frame, rt).await? {
         return Ok(rows);
     }
     let mut groups: Bulk<BTreeMap<Row, Vec<Cell>>> = Bulk::default();

@@ -318,15 +318,16 @@ impl Tree<'_> {
                 self.note(depth, format!("Filter: {text}"));
             }
             Node::Aggregate { input, keys, aggs } => {
-                let how = if super::batch::scan_below(input, keys, aggs).is_some() { " in batches" } else { "" };
+                let how = if super::batch::scan_below_aggregation(input, keys, aggs).is_some() { " in batches" } else { "" };
                 self.line(depth, head(&format!("{}{how}", if keys.is_empty() { "Aggregate" } else { "Group" })));
                 if !keys.is_empty() {
                     self.note(depth, format!("Group Key: {}", self.exprs(keys, &names(input))));
                 }
             }
             Node::Distinct { .. } => self.line(depth, head("Unique")),
-            Node::Sort { input, keys, .. } => {
-                self.line(depth, head("Sort"));
+            Node::Sort { input, keys, most } => {
+                let is_first = most.is_some() && super::batch::scan_below_order(input, keys).is_some();
+                self.line(depth, head(if is_first { "Sort in batches" } else { "Sort" }));
                 let below = names(input);
                 let keys = keys
                     .iter()

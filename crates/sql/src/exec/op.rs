@@ -2,8 +2,8 @@
 
 use super::eval::{Frame, Kept, Row, eval_all, eval_scalar, filter};
 use super::scan::ScanState;
-use super::sort::{compare_keys, sort, sort_by, sort_key};
-use super::{BATCH, BATCH_BYTES, Runtime, aggregate, dml, join, lock_rows, numbers, sets, size, window};
+use super::sort::{First, sort, sort_key};
+use super::{BATCH, BATCH_BYTES, Runtime, aggregate, batch, dml, join, lock_rows, numbers, sets, size, window};
 use crate::env::Transaction;
 use crate::plan::eval::bulk::Bulk;
 use crate::plan::node::{Most, Node, Scalar, SortPlan};
@@ -331,7 +331,7 @@ pub(crate) async fn collect<T: Transaction>(node: &Arc<Node>, frame: &Frame, rt:
     Ok(out.take())
 }
 
-/// The first `most` rows of the order. Twice as many are held.
+/// The first `most` rows of an order; of those with equal keys, the ones that come first.
 async fn first_of<T: Transaction>(
     input: &Arc<Node>,
     keys: &[SortPlan],
@@ -339,30 +339,19 @@ async fn first_of<T: Transaction>(
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
 ) -> Result<Vec<Row>> {
-    let enough = most.saturating_mul(2).max(most.saturating_add(4 * BATCH));
-    let mut kept: Vec<(Row, Row)> = Vec::new();
-    let order = |a: &(Row, Row), b: &(Row, Row)| compare_keys(&a.0, &b.0, keys);
+    if let Some(rows) = batch::first_rows(input, keys, most, frame, rt).await? {
+        return Ok(rows);
+    }
+    let mut first = First::new(keys, most);
     let mut op = Op::new(input, frame);
-    // What is accounted for them.
-    let mut bytes = 0;
     while let Some(rows) = op.next(rt, usize::MAX).await? {
         for row in rows {
             let key = sort_key(keys, &row, frame, rt).await?;
-            bytes += rt.keep(std::slice::from_ref(&row))?;
-            kept.push((key, row));
+            first.push(key, row, rt)?;
         }
-        if kept.len() >= enough {
-            kept = sort_by(kept, order, rt).await?;
-            kept.truncate(most);
-            rt.shared.memory -= std::mem::take(&mut bytes);
-            for (_, row) in &kept {
-                bytes += rt.keep(std::slice::from_ref(row))?;
-            }
-        }
+        first.trim(rt).await?;
     }
-    let mut kept = sort_by(kept, order, rt).await?;
-    kept.truncate(most);
-    Ok(kept.into_iter().map(|(_, row)| row).collect())
+    first.finish(rt).await
 }
 
 async fn set_operation<T: Transaction>(

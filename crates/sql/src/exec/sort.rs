@@ -1,7 +1,7 @@
 //! Sorting rows.
 
-use super::Runtime;
 use super::eval::{Frame, Row, eval_scalar};
+use super::{BATCH, Runtime};
 use crate::env::Transaction;
 use crate::plan::node::SortPlan;
 use crate::types::Datum;
@@ -114,4 +114,56 @@ pub(crate) async fn sort_by<T: Transaction, I>(
         }
     }
     Ok(runs.pop().unwrap_or_default())
+}
+
+/// The first rows of what came so far, and up to as many others.
+pub(super) struct First<'a> {
+    pub(super) keys: &'a [SortPlan],
+    most: usize,
+    /// With their keys, in the order in which they came since they were sorted last.
+    kept: Vec<(Row, Row)>,
+    /// The key that rows must be below; `None`: too few have come.
+    pub(super) bound: Option<Row>,
+    /// What is accounted for `kept`.
+    bytes: usize,
+}
+
+impl<'a> First<'a> {
+    pub(super) fn new(keys: &'a [SortPlan], most: usize) -> First<'a> {
+        First { keys, most, kept: Vec::new(), bound: None, bytes: 0 }
+    }
+
+    /// Takes a row with its key.
+    pub(super) fn push<T: Transaction>(&mut self, key: Row, row: Row, rt: &mut Runtime<'_, T>) -> Result<()> {
+        if self.bound.as_ref().is_none_or(|bound| compare_keys(&key, bound, self.keys).is_lt()) {
+            self.bytes += rt.keep(std::slice::from_ref(&row))?;
+            self.kept.push((key, row));
+        }
+        Ok(())
+    }
+
+    /// Lets go of rows that are not among the first, if there are many.
+    pub(super) async fn trim<T: Transaction>(&mut self, rt: &mut Runtime<'_, T>) -> Result<()> {
+        if self.kept.len() >= self.most.saturating_mul(2).max(self.most.saturating_add(BATCH)) {
+            self.cut(rt).await?;
+        }
+        Ok(())
+    }
+
+    async fn cut<T: Transaction>(&mut self, rt: &mut Runtime<'_, T>) -> Result<()> {
+        let keys = self.keys;
+        self.kept = sort_by(std::mem::take(&mut self.kept), |a, b| compare_keys(&a.0, &b.0, keys), rt).await?;
+        self.kept.truncate(self.most);
+        rt.shared.memory -= std::mem::take(&mut self.bytes);
+        for (_, row) in &self.kept {
+            self.bytes += rt.keep(std::slice::from_ref(row))?;
+        }
+        self.bound = self.kept.last().filter(|_| self.kept.len() == self.most).map(|(key, _)| key.clone());
+        Ok(())
+    }
+
+    pub(super) async fn finish<T: Transaction>(mut self, rt: &mut Runtime<'_, T>) -> Result<Vec<Row>> {
+        self.cut(rt).await?;
+        Ok(self.kept.into_iter().map(|(_, row)| row).collect())
+    }
 }

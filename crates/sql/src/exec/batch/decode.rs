@@ -12,8 +12,8 @@ use std::ops::Range;
 
 /// Some rows of a page.
 pub(super) struct Batch<'p> {
-    scan: &'p Scan,
-    views: Vec<RowView<&'p [u8]>>,
+    pub(super) scan: &'p Scan,
+    pub(super) views: Vec<RowView<&'p [u8]>>,
     pub(super) rows: usize,
     /// Those that the conditions so far let through, in order. A column is decoded for them.
     pub(super) selected: Vec<u32>,

@@ -1,19 +1,27 @@
 //! Each kernel computes what [`eval`] says of the same rows.
 
-use super::*;
+use super::column::{self, Held};
+use super::decode::Batch;
+use super::groups::{hash_of, hashes_of};
+use super::kernel::{Given, Kernel};
+use super::page::Page;
 use crate::catalog::names::Names;
 use crate::env::Environment;
+use crate::exec::eval::Row;
 use crate::parse::parse_one_statement;
 use crate::plan::eval::{Env, Memo, eval};
 use crate::plan::expr::Expr;
+use crate::plan::node::{Node, Scan};
 use crate::plan::{Plan, PlanContext, prepare};
 use crate::session::{Session, SessionOptions};
 use crate::testing::MemEnvironment;
 use crate::types::numeric::Numeric;
-use crate::types::{EvalContext, encode_row};
+use crate::types::{Datum, EvalContext, encode_row};
 use meridian_base::SessionId;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use std::cell::Cell;
+use std::sync::Arc;
 
 const TABLE: &str = "create table t (id int primary key, b bool, h int2, i int4, j int8, f float8, n numeric(12,2), m numeric,
     s text, c varchar(5), d date, w timestamp)";

@@ -1,4 +1,4 @@
-//! Aggregations in batches answer and read what they do row by row.
+//! Aggregations and first rows in batches answer and read what they do row by row.
 
 use super::*;
 use crate::testing::with_batches_of;
@@ -56,6 +56,29 @@ const QUERIES: &[&str] = &[
     "select a, sum(n) from items where id between 100 and 400 group by a limit 3",
     "select (a, s), count(*) from items where id < 60 group by 1",
     "select a from items group by a",
+    "select id, a from items order by a limit 7",
+    "select id, a from items order by a desc limit 7",
+    "select id, a from items order by a nulls first limit 250",
+    "select id, a from items order by a desc nulls last limit 250",
+    "select * from items order by s desc nulls last, f limit 12 offset 5",
+    "select id from items order by ok, a desc, d, id desc limit 40",
+    "select a from items where ok and n > 3 order by d desc, s limit 20",
+    "select id, m from items order by m desc limit 5",
+    "select id, m from items order by m limit 1490",
+    "select id, f from items order by f desc limit 5",
+    "select id, b from items order by -b limit 3",
+    "select id from items order by n * (1 - n), b limit 4",
+    "select id, s from items order by upper(s), late desc limit 4",
+    "select id from items order by 10 / (a - 3) limit 3",
+    "select id from items where a <> 3 order by 10 / (a - 3) limit 3",
+    "select id from items where 10 / (a - 3) > 1 order by id desc limit 3",
+    "select id, late from items order by late desc nulls last, id desc limit 3",
+    "select id from items order by a, id limit 5000",
+    "select id from items order by a limit 0",
+    "select id from items order by a limit null offset 1490",
+    "select id from items where id > null order by a limit 3",
+    "select id from items order by random() * 0, a limit 3",
+    "select max(id) from (select id from items order by a desc limit 200) as i",
 ];
 
 /// What a statement answers, as text, and what it read: ranges that meet are one.
@@ -124,9 +147,24 @@ fn explain_says_what_runs_in_batches_and_counts_its_rows() {
         assert_eq!(lines[0], "Aggregate");
         let lines = explained("explain select sum(random()) from items").await;
         assert_eq!(lines[0], "Aggregate");
+        let lines = explained("explain select id from items order by a limit 3").await;
+        assert_eq!(lines[2].trim(), "->  Sort in batches", "{lines:?}");
+        let lines = explained("explain select id from items order by a").await;
+        assert!(lines.iter().all(|line| !line.contains("batches")), "{lines:?}");
         let lines = explained("explain analyze select count(*) from items where ok").await;
         assert!(lines[0].starts_with("Aggregate in batches  (actual") && lines[0].ends_with("rows=1 loops=1)"), "{lines:?}");
         assert!(lines[1].contains("Seq Scan on items") && lines[1].ends_with("rows=500 loops=1)"), "{lines:?}");
+    });
+}
+
+#[test]
+fn first_rows_are_accounted_for_while_they_are_held() {
+    block_on(async {
+        let env = after(ITEMS).await;
+        let (affected, _, _) = run_in(&env, "select * from items order by a limit 400", &[], 50_000).await;
+        assert_eq!(affected.unwrap_err().sqlstate(), "53200");
+        let (affected, _, _) = run_in(&env, "select * from items order by a limit 4", &[], 300_000).await;
+        affected.unwrap();
     });
 }
 

@@ -144,7 +144,7 @@ impl<'a> First<'a> {
 
     /// Lets go of rows that are not among the first, if there are many.
     pub(super) async fn trim<T: Transaction>(&mut self, rt: &mut Runtime<'_, T>) -> Result<()> {
-        if self.kept.len() >= self.most.saturating_mul(2).max(self.most.saturating_add(BATCH)) {
+        if self.kept.len() >= self.most.saturating_mul(2).max(self.most.saturating_add(BATCH / 2)) {
             self.cut(rt).await?;
         }
         Ok(())

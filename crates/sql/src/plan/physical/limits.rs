@@ -57,8 +57,12 @@ fn is_repeatable(s: &Scalar) -> bool {
 fn sorted_to(node: Arc<Node>, first: Most) -> Arc<Node> {
     match &*node {
         Node::Sort { input, keys, .. } => Arc::new(Node::Sort { input: input.clone(), keys: keys.clone(), most: Some(first) }),
-        Node::Project { input, exprs } if matches!(**input, Node::Sort { .. } | Node::LockRows { .. }) => {
-            Arc::new(Node::Project { input: sorted_to(input.clone(), first), exprs: exprs.clone() })
+        Node::Project { input, exprs } => {
+            let below = sorted_to(input.clone(), first);
+            match Arc::ptr_eq(&below, input) {
+                true => node,
+                false => Arc::new(Node::Project { input: below, exprs: exprs.clone() }),
+            }
         }
         // Rows behind them take the places of those that are skipped.
         Node::LockRows { input, plan } if !plan.skips() => {

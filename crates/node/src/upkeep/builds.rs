@@ -27,7 +27,7 @@ const RUN_BYTES: usize = 32 << 20;
 const ENTRY_OVERHEAD: usize = 96;
 /// How often what cannot begin yet is looked at again.
 const LOOK: Duration = Duration::from_millis(5);
-/// The same after an error, and of what waits for garbage collection.
+/// The same after an error, of what waits for garbage collection, and of whether there is anything.
 const PAUSE: Duration = Duration::from_secs(1);
 /// After so many pages of rows, a few milliseconds' work, others have a turn: they share the cores,
 /// and locks of the store.
@@ -58,7 +58,8 @@ pub(crate) async fn keep(shared: Arc<Shared>) {
             biased;
             _ = stopping.wait_for(|stopping| *stopping) => return,
             () = shared.groups.common.builder.notified() => {}
-            () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
+            // Replicas that have just started say nothing of what they owe.
+            () = tokio::time::sleep(pause.unwrap_or(PAUSE)) => {}
         }
     }
 }

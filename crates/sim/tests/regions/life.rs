@@ -249,4 +249,5 @@ scripts! {
     a_node_that_drains_hands_over
     a_node_without_its_disk_gets_a_snapshot
     a_replica_leaves_with_its_node
+    a_node_that_owes_a_dropped_index_leads
 }

@@ -151,7 +151,8 @@ pub(crate) async fn build(shared: &Arc<Shared>, group: GroupId, asked: IndexBuil
             return Ok(None);
         }
         if of_primary.is_paid && of_primary.members.iter().all(|node| paid.contains(node)) {
-            // All have found the same. Nobody may remember, after a restart.
+            // All members find the same. After restarts, none may remember what it found: then all
+            // rows are checked.
             let is_unique = !found.is_empty() && found.iter().all(|unique| *unique);
             return Ok(Some(Built { at, is_unique }));
         }

@@ -2,13 +2,13 @@
 //! a new index from its own rows ([`meridian_base::record::Build`]).
 //!
 //! What is owed is flushed with the replica's state and travels with snapshots, so that neither the
-//! truncation of the log nor a restart loses it: whoever has the rows without the entries owes
-//! them. It is paid by [`crate::upkeep`] once nothing can appear at or below the build's timestamp
-//! any more ([`Replica::may_build`]), and until that is durable it holds back garbage collection
-//! ([`Replica::builds_hold`]): a row that is read as of then must not be gone, nor a tombstone that
-//! covers an entry.
+//! truncation of the log nor a restart loses it: a replica that has the rows without the entries
+//! owes the entries. It is paid by [`crate::upkeep`] once nothing can appear at or below the
+//! build's timestamp any more ([`Replica::may_build`]), and until that is durable it holds back
+//! garbage collection ([`Replica::builds_hold`]): a row that is read as of then must not be gone,
+//! nor a tombstone that covers an entry.
 //!
-//! Nobody reads an index before all members have paid ([`crate::gateway::builds`]). A replica that
+//! An index is read only when all members have paid ([`crate::gateway::builds`]). A replica that
 //! comes to owe one that others read already, since it follows the log from an early entry on, is
 //! not read there, and does not lead before it has paid.
 
@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 
 /// How often a new primary looks whether it has paid what others may read.
 const LOOK: Duration = Duration::from_millis(5);
-/// Builds whose outcome is remembered: whoever asked for them waits for it.
+/// So many builds are remembered with their outcome, for the job that waits for it.
 const REMEMBERED_MAX: usize = 64;
 
 /// What a replica owes, and what it has paid since it started.
@@ -158,7 +158,7 @@ impl Replica {
     }
 
     /// The entries are there, in the content of this incarnation: makes that durable. `is_unique`:
-    /// no two rows had the same entry; `None`: nobody will read the index.
+    /// no two rows had the same entry; `None`: the index is gone.
     pub(crate) fn built(&self, build: &Build, incarnation: u64, is_unique: Option<bool>) -> Result<()> {
         self.settle_built(build, incarnation, is_unique).inspect_err(|_| {
             // It is built again: that changes nothing.
@@ -230,10 +230,11 @@ impl Replica {
     /// others may read. `false`: it does not lead any more.
     ///
     /// Its term issues nothing at or below the last ceiling, or what it has used itself: that is
-    /// closed. Nobody else can tell it so, since what was promised beside the log may be forgotten.
+    /// closed. No other node can tell it so, since what was promised beside the log may be
+    /// forgotten.
     ///
     /// An index below which a transaction is still prepared is not waited for. No replica has
-    /// filled it, so whoever reads it reads entries that transactions have written to the log.
+    /// filled it, so readers find the entries that transactions have written to the log.
     pub(crate) async fn until_paid(&self, term: u64) -> bool {
         {
             let mut core = self.core.lock();

@@ -9,6 +9,8 @@
 //!   import each other in no circle, but for those that a second table there lists and explains.
 //! * Planted bugs are named in the files that declare the rules, in tests, and in the simulator.
 //! * `node` asks a transaction engine about transactions through `region::Primary`.
+//! * A module's file is where its name says, and a crate has one name: what would hide an import
+//!   from this test is not used.
 //!
 //! Imports are read from the text: every path outside of comments, strings and what is compiled for
 //! tests only. A name that a module imports (`use`, with or without `pub`, `as` or `*`) stands for
@@ -880,4 +882,32 @@ fn a_node_asks_an_engine_about_transactions_through_its_interface() {
     assert_eq!(past_the_interface(&sources("node")), Vec::<String>::new());
     let wrong = "let x = term.engine.certify(request); engine.tick(); Engine::decide(&mut term.engine, outcome)";
     assert_eq!(past_the_interface(&[("a.rs".to_string(), wrong.to_string())]), ["a.rs: certify", "a.rs: decide"]);
+}
+
+/// What leads around the reading of imports.
+const DETOURS: [&str; 3] = ["extern crate", "#[path", "include!("];
+
+/// Which of these files have one.
+fn detours(files: &[(String, String)]) -> Vec<String> {
+    let line = |path: &str, text: &str| {
+        let words = code(text).split_whitespace().collect::<Vec<_>>().join(" ").replace("# [", "#[").replace("[ ", "[");
+        let used = DETOURS.into_iter().filter(|detour| words.contains(detour));
+        used.map(|detour| format!("{path}: {detour}")).collect::<Vec<_>>()
+    };
+    files.iter().flat_map(|(path, text)| line(path, text)).collect()
+}
+
+#[test]
+fn nothing_leads_around_the_reading_of_imports() {
+    for name in ["node", "server", "sql"] {
+        assert_eq!(detours(&sources(name)), Vec::<String>::new(), "{name}");
+    }
+    let file = |path: &str, text: &str| (path.to_string(), text.to_string());
+    let wrong = [
+        file("a.rs", "extern  crate self as me;"),
+        file("b.rs", "# [ path = \"c.rs\" ] mod d;"),
+        file("c.rs", "// #[path]\nconst TEXT: &str = include_str!(\"x\");"),
+        file("d.rs", "include!(\"a.rs\");"),
+    ];
+    assert_eq!(detours(&wrong), ["a.rs: extern crate", "b.rs: #[path", "d.rs: include!("]);
 }

@@ -13,6 +13,8 @@ struct Known {
     /// Items, variants and fields: whose they are (a type's, a file's, a folder's), and what they
     /// are called.
     items: BTreeSet<(String, String)>,
+    /// Words of the code and of `.ci`; those with a dash have a low line instead.
+    words: BTreeSet<String>,
 }
 
 fn root() -> PathBuf {
@@ -34,11 +36,18 @@ fn walk(folder: &Path, relative: &Path, known: &mut Known, documents: &mut Vec<P
             // A file that an editor has taken away meanwhile is none.
             let text = std::fs::read_to_string(&path).unwrap_or_default();
             known.items.extend(items(&below, &text));
+            known.words.extend(words(&text));
         } else if path.extension().is_some_and(|e| e == "md") {
             documents.push(below.clone());
+        } else if below.starts_with(".ci") {
+            known.words.extend(words(&std::fs::read_to_string(&path).unwrap_or_default()));
         }
         known.paths.push(below);
     }
+}
+
+fn words(text: &str) -> impl Iterator<Item = String> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-').map(|word| word.trim_matches('-').replace('-', "_"))
 }
 
 /// What a file defines, as items of the type around it, and of the file and each folder above it.
@@ -114,10 +123,32 @@ fn code_spans(text: &str) -> Vec<&str> {
     spans
 }
 
-/// The targets of relative links.
-fn links(text: &str) -> Vec<&str> {
+/// The targets of relative links: the file, nothing for the document itself, and the heading.
+fn links(text: &str) -> Vec<(&str, Option<&str>)> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-    targets.map(|t| t.split('#').next().unwrap_or_default()).filter(|t| !t.is_empty() && !t.contains("://")).collect()
+    let relative = targets.filter(|target| !target.is_empty() && !target.contains("://"));
+    relative.map(|target| target.split_once('#').map_or((target, None), |(file, heading)| (file, Some(heading)))).collect()
+}
+
+/// What links call the headings of a document.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
+    let kept = |c: &char| c.is_alphanumeric() || " -_".contains(*c);
+    headings.map(|heading| heading.to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-")).collect()
+}
+
+/// The options that a span names, of programs that are here.
+fn options(span: &str) -> Vec<&str> {
+    const OTHERS: &[&str] = &["cargo", "psql", "git", "rustc", "pgbench", "pg_dump", "go-tpc", "sysbench", "apt-get", "initdb"];
+    let first = span.split_whitespace().next().unwrap_or_default();
+    if OTHERS.contains(&first.rsplit('/').next().unwrap_or_default()) {
+        // Of `cargo run -- demo --regions`, what is behind the dashes.
+        return span.split_once(" -- ").map_or(Vec::new(), |(_, rest)| options(rest));
+    }
+    let is_option = |word: &&str| word.len() > 2 && word.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+    let words = span.split_whitespace().map(|word| word.trim_start_matches('['));
+    let names = words.filter_map(|word| word.strip_prefix("--")?.split(['=', ']', ',']).next());
+    names.filter(is_option).collect()
 }
 
 fn is_path(span: &str) -> bool {
@@ -141,12 +172,20 @@ fn untrue(document: &Path, text: &str, known: &Known) -> Vec<String> {
     let folder = document.parent().unwrap_or(Path::new(""));
     let is_there = |path: &Path| known.paths.iter().any(|p| p.ends_with(path));
     let mut found = Vec::new();
-    for link in links(text) {
-        if !root().join(folder).join(link).exists() {
+    for (link, heading) in links(text) {
+        let target = root().join(folder).join(link);
+        if !target.exists() {
             found.push(format!("{}: links to {link}", document.display()));
+        }
+        let of = if link.is_empty() { text.to_string() } else { std::fs::read_to_string(target).unwrap_or_default() };
+        if let Some(heading) = heading.filter(|heading| !anchors(&of).contains(*heading)) {
+            found.push(format!("{}: links to {link}#{heading}", document.display()));
         }
     }
     for span in code_spans(text) {
+        for option in options(span).into_iter().filter(|option| !known.words.contains(&option.replace('-', "_"))) {
+            found.push(format!("{}: names --{option}", document.display()));
+        }
         let is_missing = match item(span) {
             Some((owner, name)) => !known.items.contains(&(owner.into(), name.into())),
             None => is_path(span) && !is_there(Path::new(span.trim_start_matches("../"))),
@@ -297,13 +336,20 @@ fn an_untrue_document_is_found() {
     let file = Path::new("crates/node/src/txn.rs");
     let text =
         "pub struct Txn {\n    at: u64,\n}\nimpl<T> Transaction for Txn {\n    async fn commit(&self) {}\n}\npub fn other() {}\n";
-    let known = Known { paths: vec![file.into()], items: items(file, text).into_iter().collect() };
+    let known = Known {
+        paths: vec![file.into()],
+        items: items(file, text).into_iter().collect(),
+        words: words("dry_run: bool, \"log-file\"").collect(),
+    };
     let found = |text: &str| untrue(Path::new("A.md"), text, &known).len();
-    assert_eq!(found("`Txn::commit`, in `node/src/txn.rs` and `txn.rs`, calls `std::mem::take`. [Licence](LICENSE#top)"), 0);
+    assert_eq!(found("`Txn::commit`, in `node/src/txn.rs` and `txn.rs`, calls `std::mem::take`. [Licence](LICENSE)"), 0);
     assert_eq!(found("`Txn::abort` is gone"), 1);
     assert_eq!(found("`Txn::at`, `node::Txn`, `txn::other`, `node::txn::other`"), 0);
     assert_eq!(found("`Txn::other` and `Gone::commit` are nobody's"), 2);
     assert_eq!(found("see `node/src/gone.rs`, or `gone/`"), 2);
     assert_eq!(found("[here](docs/nowhere.md)"), 1);
+    assert_eq!(found("## The «first» `step`, here\n[a](#the-first-step-here) [b](#nowhere)"), 1);
+    assert_eq!(found("[x](README.md#nowhere)"), 1);
+    assert_eq!(found("`--dry-run`, `x [--log-file=F]`, `cargo x --lib`, `cargo run -- x --gone`, `--no-such F`"), 2);
     assert_eq!(found("```\n`Txn::abort`\n```"), 0);
 }

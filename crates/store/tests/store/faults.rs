@@ -212,7 +212,8 @@ fn a_replay_does_not_hide_newer_versions_that_a_broken_flush_left() {
         group.apply(at(n), &entry(n)).unwrap();
     }
     group.cut(Bytes::new());
-    disk.fail_writes_after(4); // The bound, two versions of history, the current one; not the record.
+    // The bound, two versions of history, the current one; not the record.
+    disk.fail_writes_after(4);
     assert!(group.flush_step().is_err());
     assert_eq!(disk.volatile_writes(), 3);
     disk.heal();

@@ -114,7 +114,7 @@ impl Shared {
                 "Try again later. Its past can be read here: AS OF SYSTEM TIME '-{0}s' or older, or with_max_staleness('{0}s').",
                 age.as_secs() + 1
             ),
-            None => "Try again later, or connect to a node in another region.".to_string(),
+            None => "Try again later, or connect to a node that reaches more of them.".to_string(),
         }
     }
 

@@ -325,9 +325,9 @@ impl Tree<'_> {
                 }
             }
             Node::Distinct { .. } => self.line(depth, head("Unique")),
-            Node::Sort { input, keys, most } => {
-                let is_first = most.is_some() && super::batch::scan_below_order(input, keys).is_some();
-                self.line(depth, head(if is_first { "Sort in batches" } else { "Sort" }));
+            Node::Sort { input, keys, .. } => {
+                let how = if super::batch::scan_below_order(input, keys).is_some() { " in batches" } else { "" };
+                self.line(depth, head(&format!("Sort{how}")));
                 let below = names(input);
                 let keys = keys
                     .iter()

@@ -2,7 +2,7 @@
 
 use super::eval::{Frame, Kept, Row, eval_all, eval_scalar, filter};
 use super::scan::ScanState;
-use super::sort::{First, sort, sort_key};
+use super::sort::{First, sort_key};
 use super::{BATCH, BATCH_BYTES, Runtime, aggregate, batch, dml, join, lock_rows, numbers, sets, size, window};
 use crate::env::Transaction;
 use crate::plan::eval::bulk::Bulk;
@@ -197,13 +197,11 @@ impl Op {
                 Ok(rows.into_iter().map(|r| columns.iter().map(|c| r[*c].clone()).collect()).collect())
             }
             Node::Sort { input, keys, most } => {
-                if let Some(most) = most
-                    && let Some(most) = most.count(&frame, rt).await?
-                {
-                    return first_of(input, keys, most, &frame, rt).await;
-                }
-                let rows = collect(input, &frame, rt).await?;
-                sort(rows, keys, &frame, rt).await
+                let most = match most {
+                    Some(most) => most.count(&frame, rt).await?,
+                    None => None,
+                };
+                first_of(input, keys, most.unwrap_or(usize::MAX), &frame, rt).await
             }
             Node::Aggregate { input, keys, aggs } => aggregate::rows(input, keys, aggs, &frame, rt).await,
             Node::Window { input, calls } => window::rows(input, calls, &frame, rt).await,

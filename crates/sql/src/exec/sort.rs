@@ -7,6 +7,8 @@ use crate::plan::node::SortPlan;
 use crate::types::Datum;
 use meridian_base::Result;
 use std::cmp::Ordering;
+use std::iter::Peekable;
+use std::vec::IntoIter;
 
 /// Compares two key values in one order.
 pub(crate) fn compare(a: &Datum, b: &Datum, descending: bool, nulls_first: bool) -> Ordering {
@@ -36,24 +38,48 @@ pub(crate) fn compare_keys(a: &[Datum], b: &[Datum], keys: &[SortPlan]) -> Order
     each.fold(Ordering::Equal, Ordering::then)
 }
 
-/// A stable sort; each key is computed once.
-pub(crate) async fn sort<T: Transaction>(
-    rows: Vec<Row>,
-    keys: &[SortPlan],
-    frame: &Frame,
-    rt: &mut Runtime<'_, T>,
-) -> Result<Vec<Row>> {
-    let mut keyed = Vec::with_capacity(rows.len());
-    for row in rows {
-        keyed.push((sort_key(keys, &row, frame, rt).await?, row));
+/// A row with its key in an order.
+struct Keyed {
+    /// Of the first value of the key: it is not above that of a row behind this one.
+    head: u64,
+    key: Row,
+    row: Row,
+}
+
+impl Keyed {
+    fn new(key: Row, row: Row, keys: &[SortPlan]) -> Keyed {
+        let head = key.first().zip(keys.first()).map_or(0, |(value, k)| head(value, k.descending, k.nulls_first));
+        Keyed { head, key, row }
     }
-    let sorted = sort_by(keyed, |a, b| compare_keys(&a.0, &b.0, keys), rt).await?;
-    let mut rows = Vec::with_capacity(sorted.len());
-    for (_, row) in sorted {
-        rt.step().await?;
-        rows.push(row);
+
+    fn compare(&self, other: &Keyed, keys: &[SortPlan]) -> Ordering {
+        self.head.cmp(&other.head).then_with(|| compare_keys(&self.key, &other.key, keys))
     }
-    Ok(rows)
+}
+
+/// A number by which most values of one type can be told apart without a look at them: of a value
+/// that [`compare`] has first it is not above the other's.
+fn head(value: &Datum, descending: bool, nulls_first: bool) -> u64 {
+    let signed = |n: i64| (n as u64) ^ (1 << 63);
+    let ascending = match value {
+        Datum::Null => return if nulls_first { 0 } else { u64::MAX },
+        Datum::Bool(b) => u64::from(*b),
+        Datum::Int(n) | Datum::Time(n) | Datum::Timestamp(n) => signed(*n),
+        Datum::Date(n) => signed(i64::from(*n)),
+        Datum::Text(t) => first_bytes(t.as_bytes()),
+        Datum::Bytea(b) => first_bytes(b),
+        Datum::Uuid(u) => first_bytes(&u[..]),
+        // All alike.
+        _ => 0,
+    };
+    if descending { !ascending } else { ascending }
+}
+
+fn first_bytes(bytes: &[u8]) -> u64 {
+    let mut first = [0; 8];
+    let n = bytes.len().min(8);
+    first[..n].copy_from_slice(&bytes[..n]);
+    u64::from_be_bytes(first)
 }
 
 pub(super) async fn sort_key<T: Transaction>(
@@ -69,8 +95,8 @@ pub(super) async fn sort_key<T: Transaction>(
     Ok(key)
 }
 
-/// So many are sorted at once.
-const RUN: usize = 1024;
+/// So many are sorted or merged at once.
+const RUN: usize = 4 * BATCH;
 
 /// A stable sort that gives the thread away between its slices: runs are sorted, then merged two by
 /// two.
@@ -100,15 +126,8 @@ pub(crate) async fn sort_by<T: Transaction, I>(
             };
             let mut merged = Vec::with_capacity(a.len() + b.len());
             let (mut a, mut b) = (a.into_iter().peekable(), b.into_iter().peekable());
-            loop {
-                let from_a = match (a.peek(), b.peek()) {
-                    (Some(x), Some(y)) => order(x, y).is_le(),
-                    (Some(_), None) => true,
-                    (None, Some(_)) => false,
-                    (None, None) => break,
-                };
-                merged.extend(if from_a { a.next() } else { b.next() });
-                rt.step().await?;
+            while merge(&mut a, &mut b, &mut merged, &order) {
+                rt.pause().await?;
             }
             runs.push(merged);
         }
@@ -116,12 +135,31 @@ pub(crate) async fn sort_by<T: Transaction, I>(
     Ok(runs.pop().unwrap_or_default())
 }
 
+/// Takes the next of two runs, at most [`RUN`] of them; whether there may be more.
+fn merge<I>(
+    a: &mut Peekable<IntoIter<I>>,
+    b: &mut Peekable<IntoIter<I>>,
+    merged: &mut Vec<I>,
+    order: impl Fn(&I, &I) -> Ordering,
+) -> bool {
+    for _ in 0..RUN {
+        let from_a = match (a.peek(), b.peek()) {
+            (Some(x), Some(y)) => order(x, y).is_le(),
+            (Some(_), None) => true,
+            (None, Some(_)) => false,
+            (None, None) => return false,
+        };
+        merged.extend(if from_a { a.next() } else { b.next() });
+    }
+    true
+}
+
 /// The first rows of what came so far, and up to as many others.
 pub(super) struct First<'a> {
     pub(super) keys: &'a [SortPlan],
     most: usize,
-    /// With their keys, in the order in which they came since they were sorted last.
-    kept: Vec<(Row, Row)>,
+    /// In the order in which they came since they were sorted last.
+    kept: Vec<Keyed>,
     /// The key that rows must be below; `None`: too few have come.
     pub(super) bound: Option<Row>,
     /// What is accounted for `kept`.
@@ -137,7 +175,7 @@ impl<'a> First<'a> {
     pub(super) fn push<T: Transaction>(&mut self, key: Row, row: Row, rt: &mut Runtime<'_, T>) -> Result<()> {
         if self.bound.as_ref().is_none_or(|bound| compare_keys(&key, bound, self.keys).is_lt()) {
             self.bytes += rt.keep(std::slice::from_ref(&row))?;
-            self.kept.push((key, row));
+            self.kept.push(Keyed::new(key, row, self.keys));
         }
         Ok(())
     }
@@ -152,18 +190,27 @@ impl<'a> First<'a> {
 
     async fn cut<T: Transaction>(&mut self, rt: &mut Runtime<'_, T>) -> Result<()> {
         let keys = self.keys;
-        self.kept = sort_by(std::mem::take(&mut self.kept), |a, b| compare_keys(&a.0, &b.0, keys), rt).await?;
+        self.kept = sort_by(std::mem::take(&mut self.kept), |a, b| a.compare(b, keys), rt).await?;
+        let beyond = self.kept.len() > self.most;
         self.kept.truncate(self.most);
-        rt.shared.memory -= std::mem::take(&mut self.bytes);
-        for (_, row) in &self.kept {
-            self.bytes += rt.keep(std::slice::from_ref(row))?;
+        if beyond {
+            rt.shared.memory -= std::mem::take(&mut self.bytes);
+            for kept in &self.kept {
+                rt.step().await?;
+                self.bytes += rt.keep(std::slice::from_ref(&kept.row))?;
+            }
         }
-        self.bound = self.kept.last().filter(|_| self.kept.len() == self.most).map(|(key, _)| key.clone());
+        self.bound = self.kept.last().filter(|_| self.kept.len() == self.most).map(|kept| kept.key.clone());
         Ok(())
     }
 
     pub(super) async fn finish<T: Transaction>(mut self, rt: &mut Runtime<'_, T>) -> Result<Vec<Row>> {
         self.cut(rt).await?;
-        Ok(self.kept.into_iter().map(|(_, row)| row).collect())
+        let mut rows = Vec::with_capacity(self.kept.len());
+        for kept in self.kept {
+            rt.step().await?;
+            rows.push(kept.row);
+        }
+        Ok(rows)
     }
 }

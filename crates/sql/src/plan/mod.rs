@@ -33,6 +33,7 @@ pub(crate) mod node;
 mod optimize;
 mod path;
 mod physical;
+mod postpone;
 mod recursion;
 pub(crate) mod rel;
 mod scalars;

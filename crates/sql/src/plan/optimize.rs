@@ -2,6 +2,7 @@
 
 use super::access;
 use super::estimate::{self, Known};
+use super::postpone;
 use super::rel::Dml;
 use super::rel::{AggCall, Cte, JoinKind, Rel, SetOp};
 use crate::env::OnLocked;
@@ -69,7 +70,10 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
             above_of(Rel::Join { kind, left, right, on }, conds, uses)
         }
         Rel::Project { input, exprs } => push_project(*input, exprs, conds, uses),
-        Rel::Sort { input, keys } => own_subqueries(Rel::Sort { input: Box::new(push(*input, conds, uses)), keys }, uses),
+        Rel::Sort { input, keys } => {
+            let sort = own_subqueries(Rel::Sort { input: Box::new(push(*input, conds, uses)), keys }, uses);
+            postpone::select_list(sort, false)
+        }
         Rel::LockRows { input, of, is_limited } => {
             // Workers that skip what others hold read as few rows as they can, from the start on.
             let skips = of.iter().any(|t| t.locking.if_busy() == Some(OnLocked::Skip));
@@ -82,7 +86,7 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
         Rel::Aggregate { input, keys, aggs } => push_aggregate(*input, keys, aggs, conds, uses),
         Rel::Cte { cte, cols } => push_cte(cte, cols, conds, uses),
         Rel::Limit { input, limit, offset } => {
-            let input = Box::new(push(*input, Vec::new(), uses));
+            let input = Box::new(postpone::select_list(push(*input, Vec::new(), uses), true));
             above_of(own_subqueries(Rel::Limit { input, limit, offset }, uses), conds, uses)
         }
         Rel::Distinct { input, on } => {

@@ -62,7 +62,7 @@ QUERY PLAN
 Limit
   ->  LockRows
         Locks rows of: jobs
-        ->  Sort
+        ->  Sort in batches
               Sort Key: jobs.priority DESC, jobs.id
               ->  Seq Scan on jobs
                     Filter: (state = 'new')

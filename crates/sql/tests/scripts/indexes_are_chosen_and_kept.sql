@@ -75,7 +75,7 @@ Regions: us-east1
 explain select * from i where c + 1 = 3 order by b;
 ----
 QUERY PLAN
-Sort
+Sort in batches
   Sort Key: i.b
   ->  Seq Scan on i
         Filter: ((c + 1) = 3)

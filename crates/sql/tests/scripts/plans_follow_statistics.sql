@@ -183,7 +183,7 @@ Regions: us-east1
 EXPLAIN SELECT country FROM users ORDER BY score;
 ----
 QUERY PLAN
-Sort
+Sort in batches
   Sort Key: users.score
   ->  Seq Scan on users  (rows=2000)
 Regions: us-east1
@@ -370,7 +370,7 @@ EXPLAIN SELECT o.id, u.country FROM orders o JOIN users u ON u.id = o.user_id OR
 QUERY PLAN
 Limit
   ->  Sort
-        Sort Key: column 3
+        Sort Key: (u.country || o.note)
         ->  Hash Join  (rows=20000)
               Hash Cond: (o.user_id = u.id)
               ->  Seq Scan on orders o  (rows=20000)

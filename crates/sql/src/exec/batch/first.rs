@@ -1,4 +1,4 @@
-//! The first rows of an order over a scan.
+//! The first rows of an order over a scan, or all of them.
 //!
 //! Once enough rows are held, the key of the last of them bounds the keys of those that come: of a
 //! row that is not below it nothing but its key is decoded.

@@ -79,6 +79,17 @@ const QUERIES: &[&str] = &[
     "select id from items where id > null order by a limit 3",
     "select id from items order by random() * 0, a limit 3",
     "select max(id) from (select id from items order by a desc limit 200) as i",
+    "select id, a from items order by a",
+    "select late, id as x, id as y from items order by s desc, f, id offset 1400",
+    "select s, id from items order by m desc nulls last, id limit (select 7)",
+    "select id from items order by a, id limit 5 offset (select max(a) from items where id < 5000)",
+    "select id, (select max(i.a) from items as i where i.s = items.s) from items order by b desc, id limit 3",
+    "select random() * 0, upper(s), id from items order by b, id limit 3",
+    "select upper(s), id from items order by upper(s), id limit 3 offset 700",
+    "select 10 / (a - 3), id from items order by id limit 1",
+    "select 10 / (a - 3), (select 1) from items order by 1",
+    "select 10 / (a - 3), (select 1), id from items where a <> 3 order by 1, 3 limit 3",
+    "select 7 as seven, s from items order by seven, s desc nulls first, id limit 4",
 ];
 
 /// What a statement answers, as text, and what it read: ranges that meet are one.
@@ -149,7 +160,9 @@ fn explain_says_what_runs_in_batches_and_counts_its_rows() {
         assert_eq!(lines[0], "Aggregate");
         let lines = explained("explain select id, a from items order by a limit 3").await;
         assert_eq!(lines[1].trim(), "->  Sort in batches", "{lines:?}");
-        let lines = explained("explain select id from items order by a").await;
+        let lines = explained("explain select s, id from items order by a").await;
+        assert_eq!(lines[0].trim(), "Sort in batches", "{lines:?}");
+        let lines = explained("explain select upper(s), id from items order by a").await;
         assert!(lines.iter().all(|line| !line.contains("batches")), "{lines:?}");
         let lines = explained("explain analyze select count(*) from items where ok").await;
         assert!(lines[0].starts_with("Aggregate in batches  (actual") && lines[0].ends_with("rows=1 loops=1)"), "{lines:?}");

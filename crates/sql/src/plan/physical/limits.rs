@@ -48,9 +48,9 @@ impl Compiler<'_> {
     }
 }
 
-/// Whether it may be computed twice.
+/// Whether it may be computed twice. The rows of a subquery are kept.
 fn is_repeatable(s: &Scalar) -> bool {
-    !s.pending && !s.expr.is_volatile()
+    !s.expr.is_volatile()
 }
 
 /// A plan of which no more than the first rows are used: a sort at its top keeps no others.

@@ -1,6 +1,7 @@
 //! Joins.
 //!
-//! * Hash join: the right side in memory by its key, the left side streams.
+//! * Hash join: the right side in memory by its key, the left side streams. Of a semi-join, only
+//!   the keys of the right side, each once, if they are read in batches.
 //! * Loop join: the right side again for each left row, with a frame made of it (LATERAL, lookups
 //!   through an index), or from memory if it depends on nothing. Lookups of single keys are made
 //!   for a whole batch of left rows at once: one round trip if the group is far away.
@@ -9,7 +10,7 @@ use super::eval::{Frame, Kept, Row, all_true, eval_all};
 use super::groups::{self, Groups};
 use super::key_parts::point_key;
 use super::op::{Op, State, collect};
-use super::{BATCH, Runtime, scan};
+use super::{BATCH, Runtime, batch, scan};
 use crate::env::Transaction;
 use crate::plan::eval::bulk::Bulk;
 use crate::plan::node::{KeyPart, Node, Scan};
@@ -151,7 +152,16 @@ async fn open<T: Transaction>(op: &Op, node: &Node, frame: &Frame, rt: &mut Runt
         asked: 0,
         table: Table::default(),
     };
-    if let Some(right) = right {
+    if let (Some(right), Some(right_keys)) = (right, keys.filter(|_| is_any_enough(node)))
+        && let Some(mut found) = batch::distinct_keys(right, right_keys, frame, rt).await?
+    {
+        state.table = Table::with_capacity(found.len());
+        for key in found.drain(..) {
+            rt.step().await?;
+            state.table.add((!key.iter().any(Datum::is_null)).then_some(key));
+        }
+        state.right = Some(Arc::default());
+    } else if let Some(right) = right {
         let rows = Kept::from(collect(right, frame, rt).await?);
         state.matched = vec![false; rows.len()];
         if let Some(keys) = keys {
@@ -166,6 +176,14 @@ async fn open<T: Transaction>(op: &Op, node: &Node, frame: &Frame, rt: &mut Runt
         state.right = Some(Arc::new(rows));
     }
     Ok(state)
+}
+
+/// Whether the join only asks whether a left row has a partner, and any row of its key is one.
+fn is_any_enough(node: &Node) -> bool {
+    match node {
+        Node::HashJoin { kind, on, .. } | Node::LoopJoin { kind, on, .. } => kind.is_test() && on.is_empty(),
+        _ => false,
+    }
 }
 
 /// Takes a batch of left rows.
@@ -214,8 +232,7 @@ async fn join<T: Transaction>(
         return Err(Error::internal("not a join"));
     };
     let kept = state.right.clone().unwrap_or_default();
-    // One partner is enough for who only asks whether there is one.
-    let is_any_enough = kind.is_test() && on.is_empty();
+    let is_any_enough = is_any_enough(node);
     while state.out.len() < enough {
         rt.step().await?;
         if state.current.is_none() {

@@ -11,6 +11,7 @@ use crate::env::Transaction;
 use crate::exec::Runtime;
 use crate::exec::eval::{Frame, Row, all_true, eval_all};
 use crate::exec::sort::sort_by;
+use crate::plan::eval::bulk::Bulk;
 use crate::plan::node::{AggPlan, Node, Scalar, Scan};
 use crate::types::Datum;
 use meridian_base::Result;
@@ -31,6 +32,31 @@ pub(crate) async fn rows<T: Transaction>(
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
 ) -> Result<Option<Vec<Row>>> {
+    match grouped(input, keys, aggs, frame, rt).await? {
+        Some(grouped) => grouped.finish(rt).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The keys that rows have, each once, in the order in which they came. `None`: this does not run
+/// in batches.
+pub(crate) async fn distinct<T: Transaction>(
+    input: &Arc<Node>,
+    keys: &[Scalar],
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Option<Bulk<Vec<Row>>>> {
+    let grouped = grouped(input, keys, &[], frame, rt).await?;
+    Ok(grouped.map(|grouped| grouped.groups.keys))
+}
+
+async fn grouped<'a, T: Transaction>(
+    input: &Arc<Node>,
+    keys: &'a [Scalar],
+    aggs: &'a [AggPlan],
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Option<Grouped<'a>>> {
     let Some(s) = below(input, keys, aggs) else { return Ok(None) };
     if scan::is_off() {
         return Ok(None);
@@ -41,7 +67,7 @@ pub(crate) async fn rows<T: Transaction>(
         grouped.add(0, Vec::new());
     }
     Scanning { s, frame }.run(input, &mut grouped, rt).await?;
-    grouped.finish(rt).await.map(Some)
+    Ok(Some(grouped))
 }
 
 /// The groups so far.

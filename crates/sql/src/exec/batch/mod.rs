@@ -1,5 +1,5 @@
-//! Scans in batches of typed columns, for operators that take all rows of one: an aggregation
-//! ([`aggregation`]), and the first rows of an order ([`first`]).
+//! Scans in batches of typed columns, for operators that take all rows of one: an aggregation or
+//! the keys of a semi-join ([`aggregation`]), and an order ([`first`]).
 //!
 //! Rows are copied out of the store as they are ([`page`]), column after column is decoded from
 //! their bytes ([`decode`]), first those of the conditions, the others for the rows that match
@@ -26,7 +26,7 @@ mod tests;
 use meridian_base::Error;
 use std::cell::Cell;
 
-pub(super) use aggregation::{below as scan_below_aggregation, rows as aggregate};
+pub(super) use aggregation::{below as scan_below_aggregation, distinct as distinct_keys, rows as aggregate};
 pub(super) use first::{below as scan_below_order, rows as first_rows};
 
 thread_local! {

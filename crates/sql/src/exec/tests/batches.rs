@@ -89,6 +89,12 @@ const QUERIES: &[&str] = &[
     "select 10 / (a - 3), id from items order by id limit 1",
     "select 10 / (a - 3), (select 1) from items order by 1",
     "select 10 / (a - 3), (select 1), id from items where a <> 3 order by 1, 3 limit 3",
+    "select count(*) from items where exists (select 1 from items as i where i.a = items.late)",
+    "select id from items where not exists (select 1 from items as i where i.n = items.m and i.ok) order by id",
+    "select id from items where not exists (select 1 from items as i where i.s = items.s and i.f > items.b)",
+    "select id from items where (a, s) in (select late, s from items where id > 100) order by id desc",
+    "select count(*) from items where exists (select 1 from items as i where 10 / (i.a - 3) = items.a)",
+    "select count(*) from items where not exists (select 1 from items as i where i.id > null and i.a = items.a)",
     "select 7 as seven, s from items order by seven, s desc nulls first, id limit 4",
 ];
 

@@ -289,8 +289,8 @@ pub enum Visited {
 
 /// Sees the rows of a page where they are stored, so that a row costs no copy.
 pub trait RowVisitor: Send {
-    /// The next entry. `Break` ends the page behind it.
-    fn row(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()>;
+    /// The next entry. `Break` ends the page behind it. Looking at a key costs memory accesses.
+    fn row(&mut self, key: &dyn AsRef<[u8]>, value: &[u8]) -> ControlFlow<()>;
     /// Whether it takes about a microsecond for a row of usual size: then it sees rows under a lock
     /// that writers wait for.
     fn is_brief(&self) -> bool;

@@ -157,17 +157,19 @@ impl GroupStore {
     /// One page of the rows of a range as of `at`, from the start or, if `reverse`, from the end.
     pub fn scan(&self, range: &KeyRange, at: Timestamp, reverse: bool, limits: ScanLimits) -> Result<ScanPage> {
         let mut rows = Vec::new();
-        let mut take = |key: &[u8], seen: Seen| {
-            rows.push((Key::new(key), seen.version()?));
+        let mut take = |key: &dyn AsRef<[u8]>, seen: Seen| {
+            rows.push((Key::new(key.as_ref()), seen.version()?));
             Ok(ControlFlow::Continue(()))
         };
-        let rest = self.page(at, PageBuilder::new(range, reverse, limits, true, &mut take))?;
+        let page = PageBuilder { counts_keys: true, ..PageBuilder::new(range, reverse, limits, true, &mut take) };
+        let rest = self.page(at, page)?;
         Ok(ScanPage { rows, rest })
     }
 
     /// As [`GroupStore::scan`], without copies: `visit` gets the key, the timestamp and the value
     /// of each row. `Break` ends the page after that row. With `is_brief`, `visit` is called under
-    /// the row table's lock: it must take about a microsecond.
+    /// the row table's lock: it must take about a microsecond. A key that nobody looks at is not
+    /// fetched from memory; bytes of keys do not count in the limits.
     pub fn visit(
         &self,
         range: &KeyRange,
@@ -175,9 +177,9 @@ impl GroupStore {
         reverse: bool,
         limits: ScanLimits,
         is_brief: bool,
-        visit: &mut dyn FnMut(&[u8], Timestamp, &[u8]) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(&dyn AsRef<[u8]>, Timestamp, &[u8]) -> ControlFlow<()>,
     ) -> Result<Option<KeyRange>> {
-        let mut take = |key: &[u8], seen: Seen| Ok(visit(key, seen.at(), seen.value()));
+        let mut take = |key: &dyn AsRef<[u8]>, seen: Seen| Ok(visit(key, seen.at(), seen.value()));
         let page = PageBuilder::new(range, reverse, limits, is_brief, &mut take);
         self.page(at, page)
     }
@@ -443,7 +445,7 @@ impl Seen<'_> {
 }
 
 /// What a page does with a row; it may break off behind it.
-type Take<'a> = &'a mut dyn FnMut(&[u8], Seen<'_>) -> Result<ControlFlow<()>>;
+type Take<'a> = &'a mut dyn FnMut(&dyn AsRef<[u8]>, Seen<'_>) -> Result<ControlFlow<()>>;
 
 fn scan_step(spaces: &dyn Spaces, step: Step<Option<Version>>, at: Timestamp, page: &mut PageBuilder) -> Result<()> {
     let view = spaces.view();
@@ -456,12 +458,12 @@ fn scan_step(spaces: &dyn Spaces, step: Step<Option<Version>>, at: Timestamp, pa
             (None, None) => None,
             (None, Some(raw)) => match codec::current_row(raw) {
                 Some((written, value)) if !is_held && written <= at => {
-                    return page.take(key, Some(Seen::Entry { at: written, value, raw, spaces }));
+                    return page.take(&key, Some(Seen::Entry { at: written, value, raw, spaces }));
                 }
                 _ => spaces::visible(spaces, &*view, key, Some(decode_current(spaces, raw)?), at)?,
             },
         };
-        page.take(key, version.filter(|version| version.value.is_some()).map(Seen::Held))
+        page.take(&key, version.filter(|version| version.value.is_some()).map(Seen::Held))
     })?;
     if !page.full {
         page.covered(&covered);
@@ -471,6 +473,8 @@ fn scan_step(spaces: &dyn Spaces, step: Step<Option<Version>>, at: Timestamp, pa
 
 struct PageBuilder<'a> {
     take: Take<'a>,
+    /// Bytes of keys count in the limits.
+    counts_keys: bool,
     /// `take` may be called under the row table's lock.
     is_brief: bool,
     rows: usize,
@@ -486,6 +490,7 @@ impl<'a> PageBuilder<'a> {
     fn new(range: &KeyRange, reverse: bool, limits: ScanLimits, is_brief: bool, take: Take<'a>) -> PageBuilder<'a> {
         PageBuilder {
             take,
+            counts_keys: false,
             is_brief,
             rows: 0,
             left: range.clone(),
@@ -521,7 +526,7 @@ impl<'a> PageBuilder<'a> {
                 }
                 return Ok(shown > 0);
             };
-            if self.take(key.as_bytes(), slot.value.is_some().then_some(Seen::Slot(slot)))?.is_break() {
+            if self.take(key, slot.value.is_some().then_some(Seen::Slot(slot)))?.is_break() {
                 return Ok(true);
             }
         }
@@ -530,18 +535,18 @@ impl<'a> PageBuilder<'a> {
     }
     /// Takes the next key, and its row, if it has one. Breaks when the page is full; what is left
     /// then begins after this key.
-    fn take(&mut self, key: &[u8], row: Option<Seen<'_>>) -> Result<ControlFlow<()>> {
+    fn take(&mut self, key: &dyn AsRef<[u8]>, row: Option<Seen<'_>>) -> Result<ControlFlow<()>> {
         self.looks_left -= 1;
         if let Some(row) = row {
             self.rows += 1;
-            self.bytes += key.len() + row.value().len();
+            self.bytes += row.value().len() + if self.counts_keys { key.as_ref().len() } else { 0 };
             self.full = (self.take)(key, row)?.is_break();
         }
         self.full |= self.looks_left == 0 || self.rows >= self.limits.rows || self.bytes >= self.limits.bytes;
         if !self.full {
             return Ok(ControlFlow::Continue(()));
         }
-        let key = Key::new(key);
+        let key = Key::new(key.as_ref());
         match self.reverse {
             true => self.left.end = key,
             false => self.left.start = key.successor(),

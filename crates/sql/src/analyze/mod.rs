@@ -49,8 +49,8 @@ struct Page<'a> {
 }
 
 impl RowVisitor for Page<'_> {
-    fn row(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<()> {
-        match self.collector.add(key, value, self.missing) {
+    fn row(&mut self, key: &dyn AsRef<[u8]>, value: &[u8]) -> ControlFlow<()> {
+        match self.collector.add(key.as_ref(), value, self.missing) {
             Ok(()) => ControlFlow::Continue(()),
             Err(e) => {
                 self.failure = Some(e);

@@ -194,6 +194,17 @@ async fn take<T: Transaction>(
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
 ) -> Result<()> {
+    if let Node::HashJoin { kind, left_keys, .. } = node
+        && is_any_enough(node)
+    {
+        for left in rows {
+            let key = eval_all(left_keys, &left, frame, rt).await?;
+            if state.table.first(&key).is_some() == (*kind == JoinKind::Semi) {
+                state.out.push_back(left);
+            }
+        }
+        return Ok(());
+    }
     let Node::LoopJoin { right, args, .. } = node else {
         state.coming.extend(rows.into_iter().map(|row| (row, None)));
         return Ok(());

@@ -203,7 +203,7 @@ impl Sieve<'_> {
 }
 
 impl RowVisitor for Sieve<'_> {
-    fn row(&mut self, _: &[u8], value: &[u8]) -> ControlFlow<()> {
+    fn row(&mut self, _: &dyn AsRef<[u8]>, value: &[u8]) -> ControlFlow<()> {
         self.test(value)?;
         match self.turn.is_over() {
             Ok(false) => ControlFlow::Continue(()),

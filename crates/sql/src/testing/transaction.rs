@@ -268,7 +268,7 @@ impl Transaction for MemTransaction {
             };
             for (key, value) in rows {
                 seen += 1;
-                if visitor.row(key.as_bytes(), value).is_break() {
+                if visitor.row(key, value).is_break() {
                     has_enough = true;
                     break;
                 }

@@ -126,7 +126,8 @@ impl Stored for &[u8] {
 pub struct RowView<B = Bytes> {
     bytes: B,
     columns: usize,
-    wide: bool,
+    /// Of an offset, in bytes.
+    width: usize,
     offsets: usize,
     data: usize,
 }
@@ -140,13 +141,13 @@ impl<B: Stored> RowView<B> {
     pub fn new(bytes: B) -> Result<RowView<B>> {
         let [VERSION, flags, high, low, ..] = *bytes.as_ref() else { return Err(damaged()) };
         let columns = usize::from(u16::from_be_bytes([high, low]));
-        let wide = flags & FLAG_WIDE != 0;
+        let width = if flags & FLAG_WIDE != 0 { 4 } else { 2 };
         let offsets = HEADER + columns.div_ceil(8);
-        let data = offsets + columns * if wide { 4 } else { 2 };
+        let data = offsets + columns * width;
         if data > bytes.as_ref().len() {
             return Err(damaged());
         }
-        Ok(RowView { bytes, columns, wide, offsets, data })
+        Ok(RowView { bytes, columns, width, offsets, data })
     }
     /// How many columns the table had when the row was written. Columns at and after it are
     /// missing: take the column's `missing` value.
@@ -163,12 +164,10 @@ impl<B: Stored> RowView<B> {
     }
     fn end_offset(&self, ordinal: usize) -> usize {
         let bytes = self.bytes.as_ref();
-        if self.wide {
-            let at = self.offsets + ordinal * 4;
-            u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]) as usize
-        } else {
-            let at = self.offsets + ordinal * 2;
-            usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]))
+        let at = self.offsets + ordinal * self.width;
+        match self.width {
+            4 => u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]) as usize,
+            _ => usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]])),
         }
     }
     /// Where the column's bytes are; `None` if it is `NULL` or missing.

@@ -237,7 +237,7 @@ fn visited(
     while let Some(range) = left {
         left = group
             .visit(&range, at, reverse, limits, is_brief, &mut |key, written, value| {
-                seen.push((Key::new(key), written, Bytes::copy_from_slice(value)));
+                seen.push((Key::new(key.as_ref()), written, Bytes::copy_from_slice(value)));
                 if seen.len().is_multiple_of(5) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             })
             .unwrap();

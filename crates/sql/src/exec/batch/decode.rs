@@ -22,10 +22,13 @@ pub(super) struct Batch<'p> {
 
 impl<'p> Batch<'p> {
     pub(super) fn new(scan: &'p Scan, page: &'p Page, rows: Range<usize>) -> Result<Batch<'p>, Failed> {
-        let views = match scan.columns.is_empty() {
-            true => Vec::new(),
-            false => rows.clone().map(|row| RowView::new(page.row(row))).collect::<Result<_, _>>()?,
-        };
+        let mut views = Vec::new();
+        if !scan.columns.is_empty() {
+            views.reserve(rows.len());
+            for row in rows.clone() {
+                views.push(RowView::new(page.row(row))?);
+            }
+        }
         let columns = scan.columns.iter().map(|_| OnceCell::new()).collect();
         let rows = rows.len();
         Ok(Batch { scan, views, rows, selected: (0..rows as u32).collect(), columns })

@@ -44,7 +44,7 @@ pub(super) struct Filler<'a> {
 }
 
 impl RowVisitor for Filler<'_> {
-    fn row(&mut self, _: &[u8], value: &[u8]) -> ControlFlow<()> {
+    fn row(&mut self, _: &dyn AsRef<[u8]>, value: &[u8]) -> ControlFlow<()> {
         self.page.push(value, self.keeps_bytes);
         if self.page.bytes.len() >= BATCH_BYTES {
             return ControlFlow::Break(());

@@ -827,9 +827,17 @@ fn only_rules_and_tests_name_planted_bugs() {
     assert_eq!(planters(&wrong), ["b.rs", "c.rs"]);
 }
 
-/// Which of these files open files by themselves: by the word `fs`.
+/// What opens files, looks at them, or holds a thread up.
+const OPENS: [&str; 7] = ["fs", "OpenOptions", "fjall", "exists", "metadata", "read_dir", "canonicalize"];
+
+/// Which of these files open files by themselves, or sleep on a thread.
 fn that_open_files(files: &[(String, String)]) -> Vec<String> {
-    let opens = |text: &str| tokens(&without_tests(&code(text))).iter().any(|token| ["fs", "OpenOptions"].contains(token));
+    let opens = |text: &str| {
+        let code = without_tests(&code(text));
+        let is_call = |word: &&str| !matches!(*word, "exists" | "metadata") || code.contains(&format!(".{word}()"));
+        let tokens = tokens(&code);
+        OPENS.into_iter().filter(is_call).any(|word| tokens.contains(&word)) || code.contains("thread::sleep")
+    };
     // `testing.rs` is a module of tests.
     files.iter().filter(|(path, text)| path != "testing.rs" && opens(text)).map(|(path, _)| path.clone()).collect()
 }
@@ -847,8 +855,12 @@ fn the_files_of_a_node_are_opened_through_its_runtime() {
         file("b.rs", "use tokio::fs::{read, write};"),
         file("c.rs", "// std::fs\n#[cfg(test)]\nmod tests { use std::fs; }"),
         file("d.rs", "use std::{io, fs};"),
+        file("e.rs", "fn f(exists: bool, metadata: &Metadata) { exists }"),
+        file("f.rs", "fn f(path: &Path) -> bool { path.exists() }"),
+        file("g.rs", "fn f() { std::thread::sleep(x) }"),
+        file("h.rs", "let x = fjall::Config::new(y);"),
     ];
-    assert_eq!(that_open_files(&wrong), ["a.rs", "b.rs", "d.rs"]);
+    assert_eq!(that_open_files(&wrong), ["a.rs", "b.rs", "d.rs", "f.rs", "g.rs", "h.rs"]);
 }
 
 /// What `region::Primary` does, as functions of an engine.

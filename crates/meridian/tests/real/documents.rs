@@ -123,6 +123,26 @@ fn code_spans(text: &str) -> Vec<&str> {
     spans
 }
 
+/// Lines of fenced blocks, without remarks.
+fn fenced_lines(text: &str) -> Vec<&str> {
+    let mut lines = Vec::new();
+    let mut is_fenced = false;
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            is_fenced = !is_fenced;
+        } else if is_fenced {
+            lines.push(line.split(" # ").next().unwrap_or_default().trim());
+        }
+    }
+    lines
+}
+
+/// What of a command line is the program's own: a subcommand and its arguments.
+fn own_command(line: &str) -> Option<&str> {
+    let starts = ["meridian ", "cargo run --release -- ", "./target/release/meridian ", "target/release/meridian "];
+    starts.into_iter().find_map(|start| line.strip_prefix(start))
+}
+
 /// The targets of relative links: the file, nothing for the document itself, and the heading.
 fn links(text: &str) -> Vec<(&str, Option<&str>)> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
@@ -180,6 +200,16 @@ fn untrue(document: &Path, text: &str, known: &Known) -> Vec<String> {
         let of = if link.is_empty() { text.to_string() } else { std::fs::read_to_string(target).unwrap_or_default() };
         if let Some(heading) = heading.filter(|heading| !anchors(&of).contains(*heading)) {
             found.push(format!("{}: links to {link}#{heading}", document.display()));
+        }
+    }
+    for command in fenced_lines(text).into_iter().chain(code_spans(text)).filter_map(own_command) {
+        let name = command.split_whitespace().next().unwrap_or_default();
+        let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !name.starts_with('-');
+        if is_name && !known.words.contains(&name.replace('-', "_")) {
+            found.push(format!("{}: names the command {name}", document.display()));
+        }
+        for option in options(command).into_iter().filter(|option| !known.words.contains(&option.replace('-', "_"))) {
+            found.push(format!("{}: names --{option} of {name}", document.display()));
         }
     }
     for span in code_spans(text) {
@@ -339,7 +369,7 @@ fn an_untrue_document_is_found() {
     let known = Known {
         paths: vec![file.into()],
         items: items(file, text).into_iter().collect(),
-        words: words("dry_run: bool, \"log-file\"").collect(),
+        words: words("fn commit(dry_run: bool, \"log-file\")").collect(),
     };
     let found = |text: &str| untrue(Path::new("A.md"), text, &known).len();
     assert_eq!(found("`Txn::commit`, in `node/src/txn.rs` and `txn.rs`, calls `std::mem::take`. [Licence](LICENSE)"), 0);
@@ -352,4 +382,7 @@ fn an_untrue_document_is_found() {
     assert_eq!(found("[x](README.md#nowhere)"), 1);
     assert_eq!(found("`--dry-run`, `x [--log-file=F]`, `cargo x --lib`, `cargo run -- x --gone`, `--no-such F`"), 2);
     assert_eq!(found("```\n`Txn::abort`\n```"), 0);
+    let sh = "```sh\ncargo run --release -- commit --dry-run # a remark --gone\nmeridian nosuch --nosuchflag --log-file=x\n```";
+    assert_eq!(found(sh), 2);
+    assert_eq!(found("```sh\nls --nosuchflag\n```"), 0);
 }

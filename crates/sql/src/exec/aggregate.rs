@@ -122,6 +122,7 @@ async fn add<T: Transaction>(a: &AggPlan, cell: &mut Cell, row: &[Datum], frame:
     for k in &a.order {
         key.push(eval_scalar(&k.expr, row, frame, rt).await?);
     }
+    rt.keep_key(&key, a.order.iter().map(|k| &k.expr))?;
     rt.keep(std::slice::from_ref(&args))?;
     cell.waiting.push((key, args));
     Ok(())

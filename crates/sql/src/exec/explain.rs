@@ -5,7 +5,7 @@ use super::{Affected, ExecContext, Execution, Fetched, Nowhere, Stat};
 use crate::catalog::{Descriptor, GroupKind};
 use crate::env::{Locking, Transaction};
 use crate::plan::expr::{Expr, SubqueryBody};
-use crate::plan::node::{DmlPlan, DmlPlanKind, KeyPart, KeyRangeParts, Node, PlacePlan, Scalar, Scan};
+use crate::plan::node::{DmlPlan, DmlPlanKind, KeyPart, KeyRangeParts, Node, PlacePlan, Scalar, Scan, SortPlan};
 use crate::plan::rel::{JoinKind, SetOp};
 use crate::plan::{Plan, Prepared};
 use crate::show::Computed;
@@ -329,9 +329,7 @@ impl Tree<'_> {
                 let how = if super::batch::scan_below_order(input, keys).is_some() { " in batches" } else { "" };
                 self.line(depth, head(&format!("Sort{how}")));
                 let below = names(input);
-                let keys = keys
-                    .iter()
-                    .map(|k| format!("{}{}", self.named(&k.expr.expr, &below), if k.descending { " DESC" } else { "" }));
+                let keys = keys.iter().map(|k| format!("{}{}", self.named(&k.expr.expr, &below), direction(k)));
                 let text = keys.collect::<Vec<_>>().join(", ");
                 self.note(depth, format!("Sort Key: {text}"));
             }
@@ -614,5 +612,15 @@ fn join_name(kind: JoinKind) -> &'static str {
         JoinKind::Full => "Full Join",
         JoinKind::Semi => "Semi Join",
         JoinKind::Anti => "Anti Join",
+    }
+}
+
+/// How a key of an order is written, as far as it is not the usual one.
+fn direction(k: &SortPlan) -> &'static str {
+    match (k.descending, k.nulls_first) {
+        (false, false) => "",
+        (false, true) => " NULLS FIRST",
+        (true, true) => " DESC",
+        (true, false) => " DESC NULLS LAST",
     }
 }

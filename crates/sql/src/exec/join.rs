@@ -169,6 +169,7 @@ async fn open<T: Transaction>(op: &Op, node: &Node, frame: &Frame, rt: &mut Runt
             for row in rows.iter() {
                 rt.step().await?;
                 let key = eval_all(keys, row, frame, rt).await?;
+                rt.keep_key(&key, keys)?;
                 // NULL equals nothing.
                 state.table.add((!key.iter().any(Datum::is_null)).then_some(key));
             }

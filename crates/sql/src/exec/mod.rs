@@ -46,6 +46,8 @@ pub(crate) use write::contains_nulls;
 
 use crate::env::Transaction;
 use crate::plan::eval::Memo;
+use crate::plan::expr::Expr;
+use crate::plan::node::Scalar;
 use crate::plan::{Plan, Prepared, TablePlan, Tag};
 use crate::types::compare::Exact;
 use crate::types::{Datum, Type};
@@ -167,6 +169,14 @@ impl<T: Transaction> Runtime<'_, T> {
     pub(crate) fn keep_value(&mut self, value: &Datum) -> Result<()> {
         self.hold(size(value))
     }
+    /// Accounts for a key that is kept beside its row: the bytes of what was computed for it. A
+    /// column's value shares the row's.
+    pub(crate) fn keep_key<'s>(&mut self, key: &[Datum], exprs: impl IntoIterator<Item = &'s Scalar>) -> Result<usize> {
+        let is_computed = |e: &Scalar| !matches!(e.expr, Expr::Slot(_) | Expr::Arg(_) | Expr::Const(_) | Expr::Param(_));
+        let bytes = key.iter().zip(exprs).filter(|(_, e)| is_computed(e)).map(|(value, _)| size(value) - INLINE).sum();
+        self.hold(bytes)?;
+        Ok(bytes)
+    }
     fn hold(&mut self, bytes: usize) -> Result<()> {
         self.shared.memory += bytes;
         if self.shared.memory + self.shared.lasting > self.ctx.memory_bytes_max {
@@ -178,8 +188,11 @@ impl<T: Transaction> Runtime<'_, T> {
     }
 }
 
+/// Of any value.
+const INLINE: usize = std::mem::size_of::<Datum>();
+
 fn size(d: &Datum) -> usize {
-    std::mem::size_of::<Datum>()
+    INLINE
         + match d {
             Datum::Text(t) => t.as_bytes().len(),
             Datum::Bytea(b) => b.len(),

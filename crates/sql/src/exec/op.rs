@@ -113,8 +113,8 @@ impl Op {
         }
     }
 
-    /// Computes a batch of rows. A batch of large values ends at [`BATCH_BYTES`]: its receiver has
-    /// room for [`BATCH`] rows of the usual size.
+    /// Computes a batch of rows: no more than are wanted, since others may fail. A batch of large
+    /// values ends at [`BATCH_BYTES`]: its receiver has room for [`BATCH`] rows of the usual size.
     async fn project<T: Transaction>(
         &mut self,
         input: &Arc<Node>,
@@ -131,8 +131,10 @@ impl Op {
             let Some(next) = input.next(rt, want).await? else { return Ok(None) };
             *rows = next.into();
         }
-        let (mut out, mut bytes) = (Vec::with_capacity(rows.len()), 0);
+        let want = want.max(1);
+        let (mut out, mut bytes) = (Vec::with_capacity(rows.len().min(want)), 0);
         while bytes < BATCH_BYTES
+            && out.len() < want
             && let Some(row) = rows.pop_front()
         {
             let row = eval_all(exprs, &row, &frame, rt).await?;
@@ -231,8 +233,8 @@ impl Op {
     ) -> Result<Option<Vec<Row>>> {
         if matches!(self.state, State::New) {
             let frame = self.frame.clone();
-            let left = row_count(limit, "LIMIT", "2201W", &frame, rt).await?.unwrap_or(u64::MAX);
             let skip = row_count(offset, "OFFSET", "2201X", &frame, rt).await?.unwrap_or(0);
+            let left = row_count(limit, "LIMIT", "2201W", &frame, rt).await?.unwrap_or(u64::MAX);
             self.state = State::Limit { input: self.child(input), skip, left };
         }
         let State::Limit { input, skip, left } = &mut self.state else { return Ok(None) };
@@ -312,8 +314,8 @@ async fn row_count<T: Transaction>(
 impl Most {
     /// How many rows they are; all, if nothing says so.
     async fn count<T: Transaction>(&self, frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Option<usize>> {
-        let Some(limit) = row_count(Some(&self.limit), "LIMIT", "2201W", frame, rt).await? else { return Ok(None) };
         let skip = row_count(self.offset.as_ref(), "OFFSET", "2201X", frame, rt).await?.unwrap_or(0);
+        let Some(limit) = row_count(Some(&self.limit), "LIMIT", "2201W", frame, rt).await? else { return Ok(None) };
         Ok(usize::try_from(limit.saturating_add(skip)).ok())
     }
 }

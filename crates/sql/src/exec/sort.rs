@@ -162,19 +162,22 @@ pub(super) struct First<'a> {
     kept: Vec<Keyed>,
     /// The key that rows must be below; `None`: too few have come.
     pub(super) bound: Option<Row>,
-    /// What is accounted for `kept`.
-    bytes: usize,
+    /// What is accounted for the rows and for the keys of `kept`.
+    row_bytes: usize,
+    key_bytes: usize,
 }
 
 impl<'a> First<'a> {
     pub(super) fn new(keys: &'a [SortPlan], most: usize) -> First<'a> {
-        First { keys, most, kept: Vec::new(), bound: None, bytes: 0 }
+        First { keys, most, kept: Vec::new(), bound: None, row_bytes: 0, key_bytes: 0 }
     }
 
     /// Takes a row with its key.
     pub(super) fn push<T: Transaction>(&mut self, key: Row, row: Row, rt: &mut Runtime<'_, T>) -> Result<()> {
         if self.bound.as_ref().is_none_or(|bound| compare_keys(&key, bound, self.keys).is_lt()) {
-            self.bytes += rt.keep(std::slice::from_ref(&row))?;
+            let key_bytes = rt.keep_key(&key, self.keys.iter().map(|k| &k.expr))?;
+            self.key_bytes += key_bytes;
+            self.row_bytes += rt.keep(std::slice::from_ref(&row))?;
             self.kept.push(Keyed::new(key, row, self.keys));
         }
         Ok(())
@@ -194,10 +197,11 @@ impl<'a> First<'a> {
         let beyond = self.kept.len() > self.most;
         self.kept.truncate(self.most);
         if beyond {
-            rt.shared.memory -= std::mem::take(&mut self.bytes);
+            rt.shared.memory -= std::mem::take(&mut self.row_bytes) + std::mem::take(&mut self.key_bytes);
             for kept in &self.kept {
                 rt.step().await?;
-                self.bytes += rt.keep(std::slice::from_ref(&kept.row))?;
+                self.key_bytes += rt.keep_key(&kept.key, keys.iter().map(|k| &k.expr))?;
+                self.row_bytes += rt.keep(std::slice::from_ref(&kept.row))?;
             }
         }
         self.bound = self.kept.last().filter(|_| self.kept.len() == self.most).map(|kept| kept.key.clone());
@@ -211,6 +215,7 @@ impl<'a> First<'a> {
             rt.step().await?;
             rows.push(kept.row);
         }
+        rt.shared.memory -= self.key_bytes;
         Ok(rows)
     }
 }

@@ -38,6 +38,7 @@ struct Keyed {
 
 async fn one_call<T: Transaction>(rows: Vec<Row>, call: &WindowPlan, frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Vec<Row>> {
     let mut keyed = Vec::with_capacity(rows.len());
+    let mut key_bytes = 0;
     for row in rows {
         rt.step().await?;
         let partition = eval_all(&call.partition, &row, frame, rt).await?;
@@ -45,6 +46,8 @@ async fn one_call<T: Transaction>(rows: Vec<Row>, call: &WindowPlan, frame: &Fra
         for k in &call.order {
             order.push(eval_scalar(&k.expr, &row, frame, rt).await?);
         }
+        key_bytes += rt.keep_key(&partition, &call.partition)?;
+        key_bytes += rt.keep_key(&order, call.order.iter().map(|k| &k.expr))?;
         keyed.push(Keyed { partition, order, row });
     }
     let by_place =
@@ -70,6 +73,7 @@ async fn one_call<T: Transaction>(rows: Vec<Row>, call: &WindowPlan, frame: &Fra
         rows.push(k.row);
         rt.step().await?;
     }
+    rt.shared.memory = rt.shared.memory.saturating_sub(key_bytes);
     Ok(rows)
 }
 

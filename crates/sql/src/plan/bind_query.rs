@@ -571,7 +571,7 @@ impl Binder<'_> {
                 let missing = || Error::sql("42P10", format!("{clause} position {n} is not in select list"));
                 return item.map(|i| i.0.expr.clone()).ok_or_else(|| self.at(missing(), *span));
             }
-            Ast::Value(ast::ValueWithSpan { value: ast::Value::SingleQuotedString(_), span }) => {
+            Ast::Value(ast::ValueWithSpan { value: ast::Value::SingleQuotedString(_) | ast::Value::Null, span }) => {
                 return Err(self.at(Error::sql("42601", format!("non-integer constant in {clause}")), *span));
             }
             Ast::Identifier(i) => {

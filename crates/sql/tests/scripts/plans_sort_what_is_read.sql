@@ -48,3 +48,17 @@ Limit
 Regions: us-east1
 (EXPLAIN)
 
+explain select id from t order by v nulls first, id desc nulls last limit 2;
+----
+QUERY PLAN
+Limit
+  ->  Sort in batches
+        Sort Key: t.v NULLS FIRST, t.id DESC NULLS LAST
+        ->  Seq Scan on t
+Regions: us-east1
+(EXPLAIN)
+
+set max_parallel_workers_per_gather = 0;
+----
+(SET)
+

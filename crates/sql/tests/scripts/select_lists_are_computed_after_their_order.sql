@@ -100,3 +100,90 @@ id
 3
 (SELECT 2)
 
+create table many (id int primary key, s text);
+----
+(CREATE TABLE)
+
+create sequence m;
+----
+(CREATE SEQUENCE)
+
+insert into many select g, 's' || g % 3 from generate_series(0, 699) as g;
+----
+(INSERT 0 700)
+
+select 1 / (id - 650) from many limit 3 offset 600;
+----
+?column?
+0
+0
+0
+(SELECT 3)
+
+begin;
+----
+(BEGIN)
+
+declare c cursor for select id, 1 / (id - 50) from many order by id;
+----
+(DECLARE CURSOR)
+
+fetch 2 from c;
+----
+id | ?column?
+0 | 0
+1 | 0
+(FETCH 2)
+
+move 40 from c;
+----
+(MOVE 40)
+
+fetch 2 from c;
+----
+id | ?column?
+42 | 0
+43 | 0
+(FETCH 2)
+
+rollback;
+----
+(ROLLBACK)
+
+select id, nextval('m') from many order by id desc limit 3 offset 600;
+----
+id | nextval
+99 | 601
+98 | 602
+97 | 603
+(SELECT 3)
+
+select last_value from m;
+----
+last_value
+603
+(SELECT 1)
+
+select id from many order by null;
+----
+ERROR 42601: non-integer constant in ORDER BY
+POSITION: 30
+
+select id from many limit -1 offset -1;
+----
+ERROR 2201X: OFFSET must not be negative
+
+select null::timestamp + interval '1 day' * (1 / (id - 5)) from many where id = 5;
+----
+?column?
+∅
+(SELECT 1)
+
+alter table many add column ts timestamp;
+----
+(ALTER TABLE)
+
+select ts + interval '1 day' * (1 / (id - 5)) from many where id = 5;
+----
+ERROR 22012: division by zero
+

@@ -188,6 +188,31 @@ fn first_rows_are_accounted_for_while_they_are_held() {
 }
 
 #[test]
+fn computed_keys_are_accounted_for() {
+    block_on(async {
+        let env = after(ITEMS).await;
+        for query in [
+            "select count(*) from (select id from items order by repeat('x' || id, 200) offset 1) as i",
+            "select id from items order by repeat('x' || id, 200) limit 1400",
+            "select id, random() from items order by repeat('x' || id, 200)",
+            "select array_agg(id order by repeat('x' || id, 200)) from items",
+            "select row_number() over (order by repeat('x' || id, 200)) from items",
+            "select count(*) over (partition by repeat('x' || id, 200)) from items",
+            "select 1 from items as x join items as y on repeat('x' || x.id, 200) = repeat('x' || y.id, 200)",
+        ] {
+            for rows in [0, 1024] {
+                let (affected, _, _) = with_batches_of(rows, run_in(&env, query, &[], 700_000)).await;
+                assert_eq!(affected.unwrap_err().sqlstate(), "53200", "{query}");
+                with_batches_of(rows, run_in(&env, query, &[], 5_000_000)).await.0.unwrap();
+            }
+        }
+        // Those of rows that are let go do not count.
+        let (affected, _, _) = run_in(&env, "select id from items order by repeat('x' || id, 200) limit 4", &[], 900_000).await;
+        affected.unwrap();
+    });
+}
+
+#[test]
 fn groups_are_accounted_for() {
     block_on(async {
         let env = after(ITEMS).await;

@@ -279,13 +279,18 @@ pub(crate) fn eval(e: &Expr, env: &Env) -> Result<Datum, Stop> {
         Expr::Call(f, args) => {
             // The common case without a heap allocation is worth little here: most of the time is
             // the function's.
-            let mut values = Vec::with_capacity(args.len());
+            // A NULL that is written there is the answer; behind another one an argument may fail.
+            if f.strict && args.iter().any(|a| matches!(a, Expr::Const(Datum::Null))) {
+                return Ok(Datum::Null);
+            }
+            let (mut values, mut has_null) = (Vec::with_capacity(args.len()), false);
             for a in args {
                 let v = eval(a, env)?;
-                if f.strict && v.is_null() {
-                    return Ok(Datum::Null);
-                }
+                has_null |= v.is_null();
                 values.push(v);
+            }
+            if f.strict && has_null {
+                return Ok(Datum::Null);
             }
             match env.memo.computes_aside && f.is_dear(&values) {
                 true => computed_aside(Work::Call(f.clone()), values, env)?,

@@ -168,8 +168,8 @@ impl GroupStore {
 
     /// As [`GroupStore::scan`], without copies: `visit` gets the key, the timestamp and the value
     /// of each row. `Break` ends the page after that row. With `is_brief`, `visit` is called under
-    /// the row table's lock: it must take about a microsecond. A key that nobody looks at is not
-    /// fetched from memory; bytes of keys do not count in the limits.
+    /// the row table's lock: it must take about a microsecond. A key is read from memory when
+    /// `visit` looks at it. The limits count the bytes of values alone.
     pub fn visit(
         &self,
         range: &KeyRange,

@@ -228,17 +228,20 @@ impl Compiler<'_> {
                 {
                     return Ok(built);
                 }
+                let is_used = |(id, a): &&(ColId, AggCall)| keys.is_empty() || is_wanted(*id, a.exprs(), need);
+                let aggs: Vec<_> = aggs.iter().filter(is_used).collect();
                 let used = keys.iter().map(|k| &k.1).chain(aggs.iter().flat_map(|(_, a)| a.exprs()));
                 let b = self.rel(input, &with_columns(&BTreeSet::new(), used), None)?;
                 let keys_out = keys.iter().map(|k| self.scalar(&k.1, &b.layout)).collect::<Result<_>>()?;
                 let aggs_out = aggs.iter().map(|(_, a)| self.agg(a, &b.layout)).collect::<Result<_>>()?;
+                let layout = keys.iter().map(|k| k.0).chain(aggs.iter().map(|a| a.0)).collect();
                 let rows = match keys.is_empty() {
                     true => 1.0,
                     false if b.is_counted => self.known.combinations(keys.iter().map(|(_, e)| e), b.rows),
                     false => b.rows * 0.3,
                 };
                 let node = Node::Aggregate { input: b.node, keys: keys_out, aggs: aggs_out };
-                Ok(Built { is_counted: b.is_counted, ..Built::plain(node, rel.cols(), rows) })
+                Ok(Built { is_counted: b.is_counted, ..Built::plain(node, layout, rows) })
             }
             Rel::Distinct { input, on } => {
                 let cols = input.cols();
@@ -273,6 +276,10 @@ impl Compiler<'_> {
             }
             Rel::WorkTable { id, cols } => Ok(Built::plain(Node::WorkTable { id: *id }, cols.clone(), 10.0)),
             Rel::Window { input, calls } => {
+                let calls: Vec<_> = calls.iter().filter(|(id, c)| is_wanted(*id, c.exprs(), need)).collect();
+                if calls.is_empty() {
+                    return self.rel(input, need, wish);
+                }
                 let used = calls.iter().flat_map(|(_, c)| c.exprs());
                 let b = self.rel(input, &with_columns(need, used), None)?;
                 let plans = calls.iter().map(|(_, c)| self.window(c, &b.layout)).collect::<Result<_>>()?;
@@ -627,6 +634,11 @@ impl Compiler<'_> {
         let (layout, is_counted) = (if kind.is_test() { l.layout } else { layout }, l.is_counted && r.is_counted);
         Ok(Built { node: Arc::new(node), layout, order, fixed, rows, is_counted })
     }
+}
+
+/// Whether a call has to be made: something above reads its value, or it does more than compute one.
+fn is_wanted(id: ColId, exprs: Vec<&Expr>, need: &BTreeSet<ColId>) -> bool {
+    need.contains(&id) || exprs.into_iter().any(Expr::is_volatile)
 }
 
 fn with_columns<'e>(need: &BTreeSet<ColId>, exprs: impl Iterator<Item = &'e Expr>) -> BTreeSet<ColId> {

@@ -123,3 +123,24 @@ off
 commit;
 ----
 (COMMIT)
+
+select interval '1 day' * (-2147483648) as d, interval '1 month' * (-2147483648) as m;
+----
+d | m
+-2147483648 days | -178956970 years -8 mons
+(SELECT 1)
+
+select interval '1 day' * 2147483648;
+----
+ERROR 22008: interval out of range
+
+select interval '1 microsecond' * (-9223372036854775808) as t;
+----
+t
+-2562047788:00:54.775808
+(SELECT 1)
+
+select interval '1 microsecond' * 9223372036854775807;
+----
+ERROR 22008: interval out of range
+

@@ -346,9 +346,12 @@ impl Interval {
         self.scaled(|v| v / divisor)
     }
     fn scaled(&self, scale: impl Fn(f64) -> f64) -> Result<Interval> {
-        let in_range = |v: f64, max: f64| if v.is_nan() || v.abs() > max { Err(interval_out_of_range()) } else { Ok(v) };
-        let months = in_range(scale(f64::from(self.months)), 2147483647.0)?;
-        let days = in_range(scale(f64::from(self.days)), 2147483647.0)?;
+        let in_i32 = |v: f64| match v >= f64::from(i32::MIN) && v <= f64::from(i32::MAX) {
+            true => Ok(v),
+            false => Err(interval_out_of_range()),
+        };
+        let months = in_i32(scale(f64::from(self.months)))?;
+        let days = in_i32(scale(f64::from(self.days)))?;
         let round_micro = |v: f64| (v * 1e6).round_ties_even() / 1e6;
         let month_days = round_micro((months - months.trunc()) * 30.0);
         let mut seconds = round_micro((days - days.trunc() + month_days - month_days.trunc()) * 86_400.0);
@@ -358,11 +361,12 @@ impl Interval {
             seconds -= (seconds / 86_400.0).trunc() * 86_400.0;
         }
         let micros = (scale(self.micros as f64) + seconds * 1e6).round_ties_even();
-        Ok(Interval {
-            months: months.trunc() as i32,
-            days: in_range(whole_days, 2147483647.0)? as i32,
-            micros: in_range(micros, 9.223372036854775e18)? as i64,
-        })
+        // The largest i64 is no f64; the next one, 2^63, is one too much.
+        const BOUND: f64 = 9_223_372_036_854_775_808.0;
+        if !(-BOUND..BOUND).contains(&micros) {
+            return Err(interval_out_of_range());
+        }
+        Ok(Interval { months: months.trunc() as i32, days: in_i32(whole_days)? as i32, micros: micros as i64 })
     }
     /// Full days out of the time part.
     pub fn justify_hours(&self) -> Result<Interval> {

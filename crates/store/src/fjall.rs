@@ -38,9 +38,11 @@ use std::sync::{Arc, PoisonError};
 /// Rows per batch: large enough that the journal's lock is taken seldom, small enough that a batch
 /// is a few hundred KiB.
 const BATCH_ROWS: usize = 1_024;
-/// fjall's threads for flushing and compaction. Two of them on two cores would starve the sessions;
-/// more never helps us, as there is one flusher.
-const WORKER_THREADS: usize = 2;
+/// fjall's threads for flushing and compaction. Of several, fjall keeps the first one free for
+/// flushes: it takes a request to compact and sends it again, without a pause, for as long as
+/// others compact. That is a whole core. One thread compacts and flushes in turn; the one flusher
+/// may wait for it, behind memtables that hold what it wrote meanwhile.
+const WORKER_THREADS: usize = 1;
 const MARKER: &str = "meridian-store";
 const RECORDS: &str = "records";
 /// The file that says what damage was found.

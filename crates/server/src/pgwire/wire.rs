@@ -29,12 +29,16 @@ const IDLE_BYTES_MAX: usize = 16 << 10;
 /// Read at a time while a client sends the data of a `COPY`.
 const COPY_BYTES: usize = 128 << 10;
 
-/// A stream with its two buffers.
+/// A stream with its buffers.
 pub struct Wire<S> {
     reader: Arc<Mutex<Ahead<S>>>,
     writer: WriteHalf<S>,
     pub input: BytesMut,
     output: BytesMut,
+    /// What is being sent, of which so many bytes are written. Messages there are on their way, so
+    /// nothing takes them back.
+    sending: BytesMut,
+    sent: usize,
     flushes: u64,
     row_start: usize,
     /// The stream failed, or cannot be followed: nothing more can be said.
@@ -45,7 +49,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Wire<S> {
     pub fn new(stream: S) -> Wire<S> {
         let (half, writer) = tokio::io::split(stream);
         let reader = Arc::new(Mutex::new(Ahead { half, bytes: BytesMut::new(), is_awaited: false, is_over: false }));
-        Wire { reader, writer, input: BytesMut::new(), output: BytesMut::new(), flushes: 0, row_start: 0, is_broken: false }
+        Wire {
+            reader,
+            writer,
+            input: BytesMut::new(),
+            output: BytesMut::new(),
+            sending: BytesMut::new(),
+            sent: 0,
+            flushes: 0,
+            row_start: 0,
+            is_broken: false,
+        }
     }
     /// Appends a message. One that cannot be encoded (too long for its kind) breaks the stream
     /// rather than be left out.
@@ -85,18 +99,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Wire<S> {
     }
     /// Sends what is buffered.
     pub async fn send(&mut self) -> io::Result<()> {
-        if self.output.is_empty() {
+        if self.output.is_empty() && self.sending.is_empty() {
             return Ok(());
         }
-        self.flushes += 1;
-        self.writer.write_all(&self.output).await?;
-        self.writer.flush().await?;
-        if self.output.capacity() > IDLE_BYTES_MAX {
-            self.output = BytesMut::new();
-        } else {
-            self.output.clear();
+        loop {
+            // A statement's end may drop this future anywhere: what is written is counted at once,
+            // and the next call goes on behind it.
+            while self.sent < self.sending.len() {
+                match self.writer.write(&self.sending[self.sent..]).await? {
+                    0 => return Err(io::ErrorKind::WriteZero.into()),
+                    n => self.sent += n,
+                }
+            }
+            self.writer.flush().await?;
+            self.sent = 0;
+            if self.sending.capacity() > IDLE_BYTES_MAX {
+                self.sending = BytesMut::new();
+            } else {
+                self.sending.clear();
+            }
+            if self.output.is_empty() {
+                return Ok(());
+            }
+            self.flushes += 1;
+            std::mem::swap(&mut self.sending, &mut self.output);
         }
-        Ok(())
     }
     pub async fn close(&mut self) {
         let _ = self.writer.shutdown().await;
@@ -374,4 +401,70 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Output for Wire<S> {
 /// A key for `CancelRequest`, compared without telling how much of it was right.
 pub fn same_key(a: &Bytes, b: &Bytes) -> bool {
     a.len() == b.len() && a.iter().zip(b.iter()).fold(0, |d, (x, y)| d | (x ^ y)) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    /// Statements end while their rows are being sent, at any byte of them: what the client gets is
+    /// whole messages in order all the same.
+    #[tokio::test(start_paused = true)]
+    async fn a_statement_that_ends_while_its_rows_are_sent_leaves_whole_messages() {
+        let (ours, mut theirs) = tokio::io::duplex(100);
+        let mut wire = Wire::new(ours);
+        let reading = tokio::spawn(async move {
+            let mut all = Vec::new();
+            let mut part = [0; 37];
+            loop {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                match theirs.read(&mut part).await.expect("a stream in memory") {
+                    0 => return all,
+                    n => all.extend_from_slice(&part[..n]),
+                }
+            }
+        });
+        let mut interrupted = 0;
+        for statement in 0..50u32 {
+            let mark = wire.mark();
+            for row in 0..20u32 {
+                wire.begin_row(1).put_slice(&[0, 0, 0, 8]);
+                wire.output.put_u32(statement);
+                wire.output.put_u32(row);
+                wire.end_row();
+            }
+            if tokio::time::timeout(Duration::from_millis(u64::from(statement % 13)), wire.send()).await.is_err() {
+                interrupted += 1;
+                // Rows that wait behind those of the statement before are taken back.
+                wire.rewind(mark);
+                wire.command_complete("interrupted");
+            }
+        }
+        assert!(interrupted > 20, "{interrupted} statements were interrupted");
+        wire.send().await.unwrap();
+        wire.close().await;
+        drop(wire);
+        let all = reading.await.unwrap();
+        let (mut rest, mut last, mut ended) = (&all[..], None, 0);
+        while !rest.is_empty() {
+            let length = u32::from_be_bytes(rest[1..5].try_into().unwrap()) as usize;
+            let body = &rest[5..1 + length];
+            match rest[0] {
+                b'D' => {
+                    let number = |at: usize| u32::from_be_bytes(body[at..at + 4].try_into().unwrap());
+                    let row = (number(6), number(10));
+                    assert!(last < Some(row), "{row:?} follows {last:?}");
+                    last = Some(row);
+                }
+                b'C' => {
+                    assert_eq!(body, b"interrupted\0");
+                    ended += 1;
+                }
+                other => panic!("a message {other} that was not sent"),
+            }
+            rest = &rest[1 + length..];
+        }
+        assert_eq!(ended, interrupted);
+    }
 }

@@ -30,9 +30,8 @@ impl Changes {
         let mut changes = self.0.lock();
         changes.retain(|table, _| catalog.table_by_id(*table).is_some());
         let is_due = |(table, count): (&DescriptorId, &u64)| {
-            // Without any, a plan guesses, and a small table may stay small for ever.
-            let least = catalog.statistics_of(*table).map_or(1, |s| changes_min + s.rows / CHANGES_PART);
-            (*count >= least).then_some((*table, *count))
+            let rows = catalog.statistics_of(*table).map_or(0, |s| s.rows);
+            (*count >= changes_min + rows / CHANGES_PART).then_some((*table, *count))
         };
         let due: Vec<_> = changes.iter().filter_map(is_due).collect();
         changes.retain(|table, _| !due.iter().any(|(d, _)| d == table));

@@ -169,11 +169,11 @@ impl<T: Transaction> Runtime<'_, T> {
     pub(crate) fn keep_value(&mut self, value: &Datum) -> Result<()> {
         self.hold(size(value))
     }
-    /// Accounts for a key that is kept beside its row: the bytes of what was computed for it. A
+    /// Accounts for a key that is kept beside its row: the values that were computed for it. A
     /// column's value shares the row's.
     pub(crate) fn keep_key<'s>(&mut self, key: &[Datum], exprs: impl IntoIterator<Item = &'s Scalar>) -> Result<usize> {
         let is_computed = |e: &Scalar| !matches!(e.expr, Expr::Slot(_) | Expr::Arg(_) | Expr::Const(_) | Expr::Param(_));
-        let bytes = key.iter().zip(exprs).filter(|(_, e)| is_computed(e)).map(|(value, _)| size(value) - INLINE).sum();
+        let bytes = key.iter().zip(exprs).filter(|(_, e)| is_computed(e)).map(|(value, _)| size(value)).sum();
         self.hold(bytes)?;
         Ok(bytes)
     }
@@ -198,7 +198,8 @@ fn size(d: &Datum) -> usize {
             Datum::Bytea(b) => b.len(),
             Datum::Array(a) => a.items.iter().map(size).sum(),
             Datum::Record(r) => r.values.iter().map(size).sum(),
-            Datum::Jsonb(_) => 256,
+            Datum::Jsonb(j) => j.heap_bytes(),
+            Datum::Numeric(n) => n.heap_bytes(),
             _ => 0,
         }
 }

@@ -447,7 +447,9 @@ impl Binder<'_> {
     /// A key of `ORDER BY` inside a call.
     pub(crate) fn sort_key(&mut self, k: &ast::OrderByExpr) -> Result<SortKey> {
         let t = self.expr(&k.expr)?;
-        let expr = self.settle(t)?.expr;
+        let t = self.settle(t)?;
+        // Of lengths that differ, blanks at the end do not count.
+        let expr = if t.ty == Type::Char(0) { self.coerce(t, &Type::Text, CastContext::Implicit)? } else { t.expr };
         sort_key(expr, &k.options)
     }
 }

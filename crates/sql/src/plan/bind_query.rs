@@ -203,7 +203,9 @@ impl Binder<'_> {
     pub(crate) fn cast_cols(&mut self, rel: Rel, cols: &[OutCol], to: &[Type]) -> Result<Rel> {
         let mut exprs = Vec::new();
         for (c, ty) in cols.iter().zip(to) {
-            let value = literal_of(&rel, c.id).unwrap_or_else(|| Typed::new(Expr::Column(c.id), c.ty.clone()));
+            // A constant of another type is a literal that was cast.
+            let literal = literal_of(&rel, c.id).filter(|_| c.ty == Type::Text);
+            let value = literal.unwrap_or_else(|| Typed::new(Expr::Column(c.id), c.ty.clone()));
             let e = self.coerce(value, ty, CastContext::Implicit)?;
             exprs.push((self.fresh(), e));
         }

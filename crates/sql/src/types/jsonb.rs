@@ -80,6 +80,16 @@ impl Json {
         }
         left(self, parts).is_none()
     }
+    /// What its parts take beside the value itself.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match self {
+            Json::Null | Json::Bool(_) => 0,
+            Json::Number(n) => n.heap_bytes(),
+            Json::String(s) => s.len(),
+            Json::Array(items) => items.iter().map(|i| size_of::<Json>() + i.heap_bytes()).sum(),
+            Json::Object(pairs) => pairs.iter().map(|(k, v)| size_of::<(String, Json)>() + k.len() + v.heap_bytes()).sum(),
+        }
+    }
     /// Whether both are written the same: `1.0` and `1.00` are equal, and are not.
     pub(crate) fn is_identical(&self, other: &Json) -> bool {
         match (self, other) {

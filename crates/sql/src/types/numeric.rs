@@ -318,6 +318,13 @@ impl Numeric {
         }
         self.add(&o.neg())
     }
+    /// What its digits take beside the value itself.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match self {
+            Numeric::Big(d) => size_of::<BigDecimal>() + d.as_bigint_and_scale().0.bits() as usize / 8,
+            _ => 0,
+        }
+    }
     pub fn mul(&self, o: &Numeric) -> Result<Numeric> {
         if let (Numeric::Small { mantissa: a, scale: s }, Numeric::Small { mantissa: b, scale: t }) = (self, o)
             && let Some(m) = a.checked_mul(*b)

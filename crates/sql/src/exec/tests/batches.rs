@@ -206,6 +206,16 @@ fn computed_keys_are_accounted_for() {
                 with_batches_of(rows, run_in(&env, query, &[], 5_000_000)).await.0.unwrap();
             }
         }
+        for query in [
+            "select count(*) from (select id from items order by -id, id + 1, id + 2, id + 3, id + 4, id + 5, id + 6 offset 1) as i",
+            "select row_number() over (order by -id, id + 1, id + 2, id + 3, id + 4, id + 5, id + 6) from items",
+            "select count(*) from (select jsonb_build_array(repeat('x', 500), id) as j from items order by j offset 1) as i",
+            "select count(*) from (select (repeat('7', 900) || id)::numeric as n from items order by n offset 1) as i",
+        ] {
+            let (affected, _, _) = run_in(&env, query, &[], 300_000).await;
+            assert_eq!(affected.unwrap_err().sqlstate(), "53200", "{query}");
+            run_in(&env, query, &[], 5_000_000).await.0.unwrap();
+        }
         // Those of rows that are let go do not count.
         let (affected, _, _) = run_in(&env, "select id from items order by repeat('x' || id, 200) limit 4", &[], 900_000).await;
         affected.unwrap();

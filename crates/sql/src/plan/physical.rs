@@ -636,7 +636,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Whether a call has to be made: something above reads its value, or it does more than compute one.
+/// Whether a call has to be made: something above reads its value, or it does more than compute it.
 fn is_wanted(id: ColId, exprs: Vec<&Expr>, need: &BTreeSet<ColId>) -> bool {
     need.contains(&id) || exprs.into_iter().any(Expr::is_volatile)
 }

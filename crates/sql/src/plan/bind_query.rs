@@ -181,10 +181,7 @@ impl Binder<'_> {
         }
         let mut types = Vec::new();
         for (a, b) in lcols.iter().zip(&rcols) {
-            // A literal without a type has become a text; NULL of another type is one that was
-            // cast.
-            let literal = |rel: &Rel, c: &OutCol| literal_of(rel, c.id).filter(|_| c.ty == Type::Text);
-            let own = |rel: &Rel, c: &OutCol| literal(rel, c).map_or_else(|| c.ty.clone(), |l| l.ty);
+            let own = |rel: &Rel, c: &OutCol| literal_of(rel, c).map_or_else(|| c.ty.clone(), |l| l.ty);
             types.push(select_common_type(&[own(&left, a), own(&right, b)], name)?);
         }
         // Rows are compared as they are. Blanks at the end of a `bpchar` do not count, and it has
@@ -203,9 +200,7 @@ impl Binder<'_> {
     pub(crate) fn cast_cols(&mut self, rel: Rel, cols: &[OutCol], to: &[Type]) -> Result<Rel> {
         let mut exprs = Vec::new();
         for (c, ty) in cols.iter().zip(to) {
-            // A constant of another type is a literal that was cast.
-            let literal = literal_of(&rel, c.id).filter(|_| c.ty == Type::Text);
-            let value = literal.unwrap_or_else(|| Typed::new(Expr::Column(c.id), c.ty.clone()));
+            let value = literal_of(&rel, c).unwrap_or_else(|| Typed::new(Expr::Column(c.id), c.ty.clone()));
             let e = self.coerce(value, ty, CastContext::Implicit)?;
             exprs.push((self.fresh(), e));
         }
@@ -635,19 +630,24 @@ fn said_once(q: &ast::Query) -> Result<()> {
 }
 
 /// The literal without a type that a column of a query shows in every row: a `UNION` or an `INSERT`
-/// gives it its type.
-pub(crate) fn literal_of(rel: &Rel, id: ColId) -> Option<Typed> {
-    match rel {
-        Rel::Filter { input, .. } | Rel::Sort { input, .. } | Rel::Limit { input, .. } => literal_of(input, id),
-        Rel::Project { input, exprs } => match &exprs.iter().find(|(c, _)| *c == id)?.1 {
-            Expr::Column(c) => literal_of(input, *c),
-            e @ Expr::Const(crate::types::Datum::Text(_) | crate::types::Datum::Null) => {
-                Some(Typed::new(e.clone(), Type::Unknown))
-            }
+/// gives it its type. A literal without a type has become a text; a constant of another type was
+/// cast to it.
+pub(crate) fn literal_of(rel: &Rel, column: &OutCol) -> Option<Typed> {
+    fn constant(rel: &Rel, id: ColId) -> Option<&Expr> {
+        match rel {
+            Rel::Filter { input, .. } | Rel::Sort { input, .. } | Rel::Limit { input, .. } => constant(input, id),
+            Rel::Project { input, exprs } => match &exprs.iter().find(|(c, _)| *c == id)?.1 {
+                Expr::Column(c) => constant(input, *c),
+                e @ Expr::Const(crate::types::Datum::Text(_) | crate::types::Datum::Null) => Some(e),
+                _ => None,
+            },
             _ => None,
-        },
-        _ => None,
+        }
     }
+    if column.ty != Type::Text {
+        return None;
+    }
+    constant(rel, column.id).map(|e| Typed::new(e.clone(), Type::Unknown))
 }
 
 /// Rewrites an expression over the groups: what equals a key is the key; any other input column is

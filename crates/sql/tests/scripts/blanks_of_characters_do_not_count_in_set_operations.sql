@@ -37,3 +37,23 @@ string_agg
 1,2,3
 (SELECT 1)
 
+create table texts (id int primary key, t text);
+----
+(CREATE TABLE)
+
+insert into texts select 1, 'b'::char(4);
+----
+(INSERT 0 1)
+
+select t || '.' from texts;
+----
+?column?
+b.
+(SELECT 1)
+
+select array_agg(distinct x order by x) from (select 'a'::char(5) as x union all select 'a'::char(5)) s;
+----
+array_agg
+{"a    "}
+(SELECT 1)
+

@@ -35,9 +35,9 @@ pub struct Wire<S> {
     writer: WriteHalf<S>,
     pub input: BytesMut,
     output: BytesMut,
-    /// What is being sent, of which so many bytes are written. Messages there are on their way, so
-    /// nothing takes them back.
+    /// Messages on their way to the client. [`Output::rewind`] leaves them alone.
     sending: BytesMut,
+    /// How many bytes of `sending` are written.
     sent: usize,
     flushes: u64,
     row_start: usize,

@@ -20,7 +20,7 @@ use crate::schema::coordinator::SPREAD_TIMEOUT;
 use crate::senders;
 use crate::transport::rpc::Handler;
 use crate::transport::security::Caller;
-use crate::transport::wire::{Joined, NodeRecord, Request, Response, Standing};
+use crate::transport::wire::{Joined, NodeRecord, Ping, Request, Response, Standing};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use meridian_base::record::SchemaGrant;
@@ -131,7 +131,7 @@ async fn answer_known(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
 
 async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) -> Result<Response> {
     let shared = &gateway.shared;
-    let primary = |group: GroupId| shared.groups.replica(group).ok_or_else(|| Error::not_primary(group));
+    let primary = |group: GroupId| primary(shared, group);
     let own = |owner: Owner| Owner { gateway: from, ..owner };
     let is_open = shared.life.is_open();
     if !is_for_strangers(&request) && !shared.rpc.knows(from) && from != shared.me() {
@@ -182,6 +182,56 @@ async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
             primary(group)?.release_locks(own(owner));
             Ok(Response::Done)
         }
+        of_escrow @ (Request::Share { .. } | Request::Rounds { .. } | Request::Lead { .. }) => {
+            about_escrow(shared, of_escrow).await
+        }
+        Request::ForgetDrawn { sequence } => {
+            gateway.sessions.read().iter().for_each(|sessions| sessions.forget_drawn(sequence));
+            Ok(Response::Done)
+        }
+        Request::ReleaseKeys { group, owner, keys } => {
+            primary(group)?.release_keys(own(owner), &keys);
+            Ok(Response::Done)
+        }
+        Request::AheadOf { group, waiter } => Ok(Response::Owners(primary(group)?.ahead_of(waiter)?)),
+        Request::WaitsOf(owners) => Ok(Response::WaitsOf(gateway.waiting.of(&owners))),
+        Request::Ping(ping) => Ok(pong(shared, from, ping)),
+        of_schema @ (Request::ChangeCatalog { .. }
+        | Request::AwaitVersion { .. }
+        | Request::Grant { .. }
+        | Request::Build { .. }
+        | Request::BuildState { .. }) => about_schema(gateway, from, of_schema).await,
+        Request::Join { node, token, addr, sql_addr, region, zone, is_passed_on, versions } => {
+            let record = NodeRecord { id: node, addr, sql_addr, region, zone, standing: Standing::Active };
+            join(shared, NodeRow { record, versions }, token, is_passed_on).await
+        }
+        Request::Relay { to, patience, request, seal } => shared.peers.relay(from, to, patience, request, seal).await,
+        Request::Relayed { .. } => Err(Error::unavailable("only members pass requests on, and only once")),
+        of_cluster @ (Request::Status
+        | Request::Clock
+        | Request::Versions
+        | Request::AdvanceClock { .. }
+        | Request::Transactions
+        | Request::Groups
+        | Request::Stand { .. }) => about_cluster(shared, of_cluster).await,
+        of_identities @ (Request::CreateToken { .. }
+        | Request::KeepToken(_)
+        | Request::FindToken(_)
+        | Request::Redeem(_)
+        | Request::Authorities
+        | Request::Rotate { .. }
+        | Request::KeepRotation(_)
+        | Request::IssueCertificate(_)) => about_identities(shared, from, of_identities).await,
+        Request::IsMember { group } => Ok(Response::IsMember(shared.groups.is_member(group, from)?)),
+        Request::Knows(id) => Ok(Response::Knows(in_doubt::known_here(gateway, id))),
+        Request::EndInDoubt { group, id, at } => Ok(Response::Ended(primary(group)?.end_in_doubt(id, at).await?)),
+    }
+}
+
+/// What the regions of an escrow column ask each other.
+async fn about_escrow(shared: &Arc<Shared>, request: Request) -> Result<Response> {
+    let primary = |group: GroupId| primary(shared, group);
+    match request {
         Request::Share { group, key } => {
             let replica = primary(group)?;
             Ok(Response::Share { offer: replica.share(&key).await?, now: replica.hybrid_now() })
@@ -198,20 +248,15 @@ async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
             let replica = primary(group)?;
             Ok(Response::Led(shared.lead_rounds(&replica, &lead, patience.min(LEAD_PATIENCE)).await?))
         }
-        Request::ForgetDrawn { sequence } => {
-            gateway.sessions.read().iter().for_each(|sessions| sessions.forget_drawn(sequence));
-            Ok(Response::Done)
-        }
-        Request::ReleaseKeys { group, owner, keys } => {
-            primary(group)?.release_keys(own(owner), &keys);
-            Ok(Response::Done)
-        }
-        Request::AheadOf { group, waiter } => Ok(Response::Owners(primary(group)?.ahead_of(waiter)?)),
-        Request::WaitsOf(owners) => Ok(Response::WaitsOf(gateway.waiting.of(&owners))),
-        Request::Ping(ping) => {
-            pings::hear(shared, from, ping, None);
-            Ok(Response::Pong(pings::own_ping(shared)))
-        }
+        other => Err(misplaced(&other)),
+    }
+}
+
+/// Steps of the schema, and the builds that they wait for.
+async fn about_schema(gateway: &Arc<Gateway>, from: NodeId, request: Request) -> Result<Response> {
+    let shared = &gateway.shared;
+    let primary = |group: GroupId| primary(shared, group);
+    match request {
         Request::ChangeCatalog { id, base, change, with, is_again } => {
             let call = StepCall { id, from, base, change, with, is_again };
             shared.steps.change(call).await.map(Response::CatalogChanged)
@@ -225,12 +270,21 @@ async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
             check_grant(shared, &replica, &grant)?;
             Ok(Response::Granted { bound: replica.grant(grant).await? })
         }
-        Request::Join { node, token, addr, sql_addr, region, zone, is_passed_on, versions } => {
-            let record = NodeRecord { id: node, addr, sql_addr, region, zone, standing: Standing::Active };
-            join(shared, NodeRow { record, versions }, token, is_passed_on).await
+        Request::Build { group, build } => {
+            let (at, entry) = builds::begin(shared, &primary(group)?, &build).await?;
+            Ok(Response::Building { at, entry })
         }
-        Request::Relay { to, patience, request, seal } => shared.peers.relay(from, to, patience, request, seal).await,
-        Request::Relayed { .. } => Err(Error::unavailable("only members pass requests on, and only once")),
+        Request::BuildState { group, index, at, entry, through } => {
+            let (replica, look) = (primary(group)?, builds::Look { group, index, at, entry, through });
+            Ok(Response::BuildState(builds::state(shared, &replica, &look)?))
+        }
+        other => Err(misplaced(&other)),
+    }
+}
+
+/// What the nodes are, and what operators ask of them.
+async fn about_cluster(shared: &Arc<Shared>, request: Request) -> Result<Response> {
+    match request {
         Request::Status => {
             let mut status = shared.status(&ranges::everywhere(shared).await);
             clocks::add_reports(shared, &mut status).await;
@@ -241,10 +295,14 @@ async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
         Request::AdvanceClock { by } => done(clocks::advance(shared, by).await),
         Request::Transactions => Ok(Response::Transactions(shared.groups.transactions())),
         Request::Groups => Ok(Response::Groups(ranges::led_here(shared))),
-        Request::IsMember { group } => Ok(Response::IsMember(shared.groups.is_member(group, from)?)),
-        Request::Knows(id) => Ok(Response::Knows(in_doubt::known_here(gateway, id))),
-        Request::EndInDoubt { group, id, at } => Ok(Response::Ended(primary(group)?.end_in_doubt(id, at).await?)),
         Request::Stand { node, standing, is_passed_on } => done(stand(shared, node, standing, is_passed_on).await),
+        other => Err(misplaced(&other)),
+    }
+}
+
+/// Tokens, certificates and authorities: who may be a node.
+async fn about_identities(shared: &Arc<Shared>, from: NodeId, request: Request) -> Result<Response> {
+    match request {
         Request::CreateToken { life_secs } => Ok(Response::NewToken(tokens::create(shared, life_secs).await?)),
         Request::KeepToken(token) => done(tokens::keep_here(shared, token).await),
         Request::FindToken(token) => Ok(Response::Token(tokens::find_here(shared, token).await?)),
@@ -255,16 +313,23 @@ async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
         Request::Authorities => Ok(Response::Authorities(rotating::report(shared)?)),
         Request::Rotate { step, is_forced } => Ok(Response::Rotation(rotating::rotate(shared, step, is_forced).await?)),
         Request::KeepRotation(keep) => done(rotating::keep_here(shared, *keep).await),
-        Request::Build { group, build } => {
-            let (at, entry) = builds::begin(shared, &primary(group)?, &build).await?;
-            Ok(Response::Building { at, entry })
-        }
-        Request::BuildState { group, index, at, entry, through } => {
-            let (replica, look) = (primary(group)?, builds::Look { group, index, at, entry, through });
-            Ok(Response::BuildState(builds::state(shared, &replica, &look)?))
-        }
         Request::IssueCertificate(certify) => Ok(Response::Issued(signing::sign(shared, from, &certify).await?)),
+        other => Err(misplaced(&other)),
     }
+}
+
+/// An error in the lists of [`answer_about`].
+fn misplaced(request: &Request) -> Error {
+    Error::internal(format!("a request was taken for one of another kind: {request:?}"))
+}
+
+fn primary(shared: &Shared, group: GroupId) -> Result<Arc<Replica>> {
+    shared.groups.replica(group).ok_or_else(|| Error::not_primary(group))
+}
+
+fn pong(shared: &Arc<Shared>, from: NodeId, ping: Ping) -> Response {
+    pings::hear(shared, from, ping, None);
+    Response::Pong(pings::own_ping(shared))
 }
 
 /// The answer to what there is nothing to say about.

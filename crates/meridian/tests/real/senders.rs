@@ -8,19 +8,19 @@ use crate::cluster::{command, id, sql, until};
 use crate::process::Node;
 use crate::secure::{joiner, secure_specs, shown, text, token};
 use crate::strangers::{World, said};
+use meridian_base::record::SchemaGrant;
+use meridian_base::version::Versions;
+use meridian_base::{BallotMessage, Clock, GroupId, NodeId, Peer, SchemaVersion, Timestamp, TxnId, Vote, envelope};
+use meridian_node::room::Left;
+use meridian_node::rpc::{Place, Rpc};
+use meridian_node::security::{Keys, Protection};
+use meridian_node::wire::{
+    Ask, ClosedPromise, IssueCertificate, KeepRotation, Newcomer, Passed, Ping, Redemption, Request, Silence,
+};
 use meridian_pki::directory::{Directory, NODE};
 use meridian_pki::join::TokenId;
 use meridian_pki::rotation::{Endorsed, Phase, StoredRotation};
 use meridian_pki::{Authority, PrivateKey};
-use meridian_server::node::base::record::SchemaGrant;
-use meridian_server::node::base::version::Versions;
-use meridian_server::node::base::{BallotMessage, Clock, GroupId, NodeId, Peer, SchemaVersion, Timestamp, TxnId, Vote, envelope};
-use meridian_server::node::room::Left;
-use meridian_server::node::rpc::{Place, Rpc};
-use meridian_server::node::security::{Keys, Protection};
-use meridian_server::node::wire::{
-    Ask, ClosedPromise, IssueCertificate, KeepRotation, Newcomer, Passed, Ping, Redemption, Request, Silence,
-};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -199,6 +199,19 @@ async fn every_message_in_anothers_name_is_refused() {
     assert!(status.contains("n2") && !status.contains("n3"), "{status}");
 }
 
+async fn clock_that_is_far_ahead_moves_no_other(first: &Node, world: &World) {
+    let (keys, ahead) = (Keys::new(Default::default()), Arc::new(Clock::new(Duration::from_secs(365 * 86_400))));
+    let pair = world.pair(&world.authority, world.cluster, MEMBER.0, world.now(), 86_400);
+    let tls = meridian_pki::tls::Tls::new(keys.context(world.cluster.0, &world.runtime), world.bundle.clone(), &pair);
+    keys.set(Arc::new(tls.expect("it verifies its own")));
+    let micros = world.runtime.physical_micros();
+    ahead.observe(Timestamp::from_micros(micros + 86_400_000_000), micros).expect("its own");
+    let hasty = Rpc::protected(world.runtime.clone(), ahead, Versions::OWN, None, None, Protection::Node(keys));
+    hasty.identify(world.cluster.0, MEMBER, Place { region: "r0".into(), zone: "a".into() }, "");
+    let answer = said(&hasty, &first.addr, Request::Status).await;
+    assert!(answer.contains("ahead of this node's"), "{answer}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn absurd_claims_of_a_member_stop_nobody() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -207,7 +220,7 @@ async fn absurd_claims_of_a_member_stop_nobody() {
     let key = || PrivateKey::generate().public().expect("a key");
     let many = 100_000;
     let version = SchemaVersion(u64::MAX);
-    let record = |region: &str, addr: &str| meridian_server::node::wire::NodeRecord {
+    let record = |region: &str, addr: &str| meridian_node::wire::NodeRecord {
         id: NodeId(0),
         addr: addr.into(),
         sql_addr: "127.0.0.1:2".into(),
@@ -284,7 +297,7 @@ async fn absurd_claims_of_a_member_stop_nobody() {
         Request::Settled(groups().collect()),
         Request::Release {
             group: GroupId::CATALOG,
-            owner: meridian_server::node::region::Owner {
+            owner: meridian_region::Owner {
                 gateway: VICTIM,
                 session: Default::default(),
                 began: Timestamp::MAX,
@@ -296,17 +309,7 @@ async fn absurd_claims_of_a_member_stop_nobody() {
         // It may be refused as well.
         let _ = said(&rpc, &first.addr, request).await;
     }
-    // A clock that is far ahead moves nobody's.
-    let (keys, ahead) = (Keys::new(Default::default()), Arc::new(Clock::new(Duration::from_secs(365 * 86_400))));
-    let pair = world.pair(&world.authority, world.cluster, MEMBER.0, world.now(), 86_400);
-    let tls = meridian_pki::tls::Tls::new(keys.context(world.cluster.0, &world.runtime), world.bundle.clone(), &pair);
-    keys.set(Arc::new(tls.expect("it verifies its own")));
-    let micros = world.runtime.physical_micros();
-    ahead.observe(Timestamp::from_micros(micros + 86_400_000_000), micros).expect("its own");
-    let hasty = Rpc::protected(world.runtime.clone(), ahead, Versions::OWN, None, None, Protection::Node(keys));
-    hasty.identify(world.cluster.0, MEMBER, Place { region: "r0".into(), zone: "a".into() }, "");
-    let answer = said(&hasty, &first.addr, Request::Status).await;
-    assert!(answer.contains("ahead of this node's"), "{answer}");
+    clock_that_is_far_ahead_moves_no_other(&first, &world).await;
 
     let begun = tokio::time::Instant::now();
     for n in 0..20 {

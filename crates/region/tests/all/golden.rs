@@ -157,6 +157,7 @@ impl Script {
         }
     }
 
+    #[allow(clippy::too_many_lines, reason = "one arm for each word of the scripts")]
     fn run(&mut self, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {

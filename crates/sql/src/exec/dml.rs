@@ -45,35 +45,7 @@ pub(crate) async fn rows<T: Transaction>(plan: &DmlPlan, frame: &Frame, rt: &mut
         rt.shared.changed = count;
         return Ok(out);
     }
-    if let DmlPlanKind::Insert { targets, random, conflict, .. } = &plan.kind {
-        let is_distant = plan.table.table.groups().any(|group| rt.txn.is_distant(group));
-        let locks = conflict.as_ref().is_some_and(|c| c.update.is_some())
-            && plan.table.table.groups().any(|group| rt.txn.locks_elsewhere(group));
-        if is_distant || locks {
-            let coming: Vec<Row> = input.iter().map(|source| new_row(&plan.table, targets, source.clone())).collect();
-            if let Some(keys) = prefetch::rows_to_lock(plan, &coming, rt) {
-                changes.locked = prefetch::lock(keys, rt).await?;
-            }
-            if is_distant {
-                prefetch::inserts(plan, &coming, random, rt).await?;
-            }
-        }
-    }
-    if let DmlPlanKind::Update { deltas, .. } = &plan.kind
-        && input.len() > 1
-        && escrow::may_bring(&plan.table)
-    {
-        for some in input.chunks(escrow::AHEAD) {
-            let mut ahead = Vec::with_capacity(some.len());
-            for source in some {
-                let mut row = source[..plan.table.types.len()].to_vec();
-                let deltas = deltas_of(&plan.table, deltas, source, &mut row, frame, rt).await?;
-                ahead.push((plan.table.primary_key(&row)?, deltas));
-            }
-            escrow::bring_ahead(&plan.table, &ahead, rt).await?;
-            rt.pause().await?;
-        }
-    }
+    look_ahead(plan, &input, &mut changes, frame, rt).await?;
     // Subqueries see the tables as they were before the statement: all of them are asked before the
     // first write.
     let looks_first = plan.asks_tables();
@@ -136,6 +108,46 @@ pub(crate) async fn rows<T: Transaction>(plan: &DmlPlan, frame: &Frame, rt: &mut
     // The statement's own change comes last, after those of its WITH clause.
     rt.shared.changed = changed;
     Ok(out)
+}
+
+/// Asks for what the rows' changes need of other nodes, for many rows at once.
+async fn look_ahead<T: Transaction>(
+    plan: &DmlPlan,
+    input: &[Row],
+    changes: &mut Changes,
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<()> {
+    if let DmlPlanKind::Insert { targets, random, conflict, .. } = &plan.kind {
+        let is_distant = plan.table.table.groups().any(|group| rt.txn.is_distant(group));
+        let locks = conflict.as_ref().is_some_and(|c| c.update.is_some())
+            && plan.table.table.groups().any(|group| rt.txn.locks_elsewhere(group));
+        if is_distant || locks {
+            let coming: Vec<Row> = input.iter().map(|source| new_row(&plan.table, targets, source.clone())).collect();
+            if let Some(keys) = prefetch::rows_to_lock(plan, &coming, rt) {
+                changes.locked = prefetch::lock(keys, rt).await?;
+            }
+            if is_distant {
+                prefetch::inserts(plan, &coming, random, rt).await?;
+            }
+        }
+    }
+    if let DmlPlanKind::Update { deltas, .. } = &plan.kind
+        && input.len() > 1
+        && escrow::may_bring(&plan.table)
+    {
+        for some in input.chunks(escrow::AHEAD) {
+            let mut ahead = Vec::with_capacity(some.len());
+            for source in some {
+                let mut row = source[..plan.table.types.len()].to_vec();
+                let deltas = deltas_of(&plan.table, deltas, source, &mut row, frame, rt).await?;
+                ahead.push((plan.table.primary_key(&row)?, deltas));
+            }
+            escrow::bring_ahead(&plan.table, &ahead, rt).await?;
+            rt.pause().await?;
+        }
+    }
+    Ok(())
 }
 
 /// What a statement does to one row.

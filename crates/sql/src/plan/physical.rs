@@ -222,45 +222,8 @@ impl Compiler<'_> {
             }
             Rel::Project { input, exprs } => self.project(input, exprs, need, wish),
             Rel::Join { kind, left, right, on } => self.join(*kind, left, right, on, need, wish),
-            Rel::Aggregate { input, keys, aggs } => {
-                if keys.is_empty()
-                    && let Some(built) = self.ends(input, aggs)?
-                {
-                    return Ok(built);
-                }
-                let is_used = |(id, a): &&(ColId, AggCall)| keys.is_empty() || is_wanted(*id, a.exprs(), need);
-                let aggs: Vec<_> = aggs.iter().filter(is_used).collect();
-                let used = keys.iter().map(|k| &k.1).chain(aggs.iter().flat_map(|(_, a)| a.exprs()));
-                let b = self.rel(input, &with_columns(&BTreeSet::new(), used), None)?;
-                let keys_out = keys.iter().map(|k| self.scalar(&k.1, &b.layout)).collect::<Result<_>>()?;
-                let aggs_out = aggs.iter().map(|(_, a)| self.agg(a, &b.layout)).collect::<Result<_>>()?;
-                let layout = keys.iter().map(|k| k.0).chain(aggs.iter().map(|a| a.0)).collect();
-                let rows = match keys.is_empty() {
-                    true => 1.0,
-                    false if b.is_counted => self.known.combinations(keys.iter().map(|(_, e)| e), b.rows),
-                    false => b.rows * 0.3,
-                };
-                let node = Node::Aggregate { input: b.node, keys: keys_out, aggs: aggs_out };
-                Ok(Built { is_counted: b.is_counted, ..Built::plain(node, layout, rows) })
-            }
-            Rel::Distinct { input, on } => {
-                let cols = input.cols();
-                let all: BTreeSet<ColId> = cols.iter().copied().collect();
-                let b = self.rel(input, &with_columns(&all, on.iter().flatten()), wish)?;
-                match on {
-                    None => {
-                        let (order, fixed, is_counted) = (b.order.clone(), b.fixed.clone(), b.is_counted);
-                        let rows = if is_counted { access::rows(rel, &[], self.known) } else { b.rows };
-                        let node = self.exactly(b, &cols)?;
-                        let node = Arc::new(Node::Distinct { input: node, on: None });
-                        Ok(Built { node, layout: cols, order, fixed, rows, is_counted })
-                    }
-                    Some(on) => {
-                        let on = self.scalars(on, &b.layout)?;
-                        Ok(Built { node: Arc::new(Node::Distinct { input: b.node.clone(), on: Some(on) }), ..b })
-                    }
-                }
-            }
+            Rel::Aggregate { input, keys, aggs } => self.aggregate(input, keys, aggs, need),
+            Rel::Distinct { input, on } => self.distinct(rel, input, on.as_deref(), wish),
             Rel::Sort { input, keys } => self.sort(input, keys, need),
             Rel::LockRows { input, of, is_limited } => self.lock_rows(input, of, *is_limited, need, wish),
             Rel::Limit { input, limit, offset } => self.limit(input, limit.as_ref(), offset.as_ref(), need, wish),
@@ -297,6 +260,53 @@ impl Compiler<'_> {
                 let before = ctes.iter().map(|c| Ok(self.whole(c)?.0)).collect::<Result<_>>()?;
                 let b = self.rel(input, need, wish)?;
                 Ok(Built { node: Arc::new(Node::First { before, input: b.node.clone() }), ..b })
+            }
+        }
+    }
+
+    fn aggregate(
+        &mut self,
+        input: &Rel,
+        keys: &[(ColId, Expr)],
+        aggs: &[(ColId, AggCall)],
+        need: &BTreeSet<ColId>,
+    ) -> Result<Built> {
+        if keys.is_empty()
+            && let Some(built) = self.ends(input, aggs)?
+        {
+            return Ok(built);
+        }
+        let is_used = |(id, a): &&(ColId, AggCall)| keys.is_empty() || is_wanted(*id, a.exprs(), need);
+        let aggs: Vec<_> = aggs.iter().filter(is_used).collect();
+        let used = keys.iter().map(|k| &k.1).chain(aggs.iter().flat_map(|(_, a)| a.exprs()));
+        let b = self.rel(input, &with_columns(&BTreeSet::new(), used), None)?;
+        let keys_out = keys.iter().map(|k| self.scalar(&k.1, &b.layout)).collect::<Result<_>>()?;
+        let aggs_out = aggs.iter().map(|(_, a)| self.agg(a, &b.layout)).collect::<Result<_>>()?;
+        let layout = keys.iter().map(|k| k.0).chain(aggs.iter().map(|a| a.0)).collect();
+        let rows = match keys.is_empty() {
+            true => 1.0,
+            false if b.is_counted => self.known.combinations(keys.iter().map(|(_, e)| e), b.rows),
+            false => b.rows * 0.3,
+        };
+        let node = Node::Aggregate { input: b.node, keys: keys_out, aggs: aggs_out };
+        Ok(Built { is_counted: b.is_counted, ..Built::plain(node, layout, rows) })
+    }
+
+    fn distinct(&mut self, rel: &Rel, input: &Rel, on: Option<&[Expr]>, wish: Wish) -> Result<Built> {
+        let cols = input.cols();
+        let all: BTreeSet<ColId> = cols.iter().copied().collect();
+        let b = self.rel(input, &with_columns(&all, on.into_iter().flatten()), wish)?;
+        match on {
+            None => {
+                let (order, fixed, is_counted) = (b.order.clone(), b.fixed.clone(), b.is_counted);
+                let rows = if is_counted { access::rows(rel, &[], self.known) } else { b.rows };
+                let node = self.exactly(b, &cols)?;
+                let node = Arc::new(Node::Distinct { input: node, on: None });
+                Ok(Built { node, layout: cols, order, fixed, rows, is_counted })
+            }
+            Some(on) => {
+                let on = self.scalars(on, &b.layout)?;
+                Ok(Built { node: Arc::new(Node::Distinct { input: b.node.clone(), on: Some(on) }), ..b })
             }
         }
     }

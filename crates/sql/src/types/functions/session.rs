@@ -26,7 +26,27 @@ fn path(ctx: &EvalContext) -> impl Iterator<Item = &str> {
     ctx.search_path.iter().map(String::as_str).filter(|s| ctx.catalog.has_schema(&ctx.database, s))
 }
 
+/// Of the one enum there is (PostgreSQL manual, 9.10): the regions of the database.
+fn register_enum(r: &mut Registry) {
+    r.scalar("enum_range", "crdb_internal_region -> crdb_internal_region[]", |c, _| {
+        Ok(ArrayValue::datum(Type::Region, regions(c.ctx).into_iter().map(Datum::text).collect()))
+    })
+    .sees_null()
+    .stable();
+    r.scalar("enum_first", "crdb_internal_region -> crdb_internal_region", |c, _| {
+        Ok(regions(c.ctx).first().map_or(Datum::Null, |r| Datum::text(r.as_str())))
+    })
+    .sees_null()
+    .stable();
+    r.scalar("enum_last", "crdb_internal_region -> crdb_internal_region", |c, _| {
+        Ok(regions(c.ctx).last().map_or(Datum::Null, |r| Datum::text(r.as_str())))
+    })
+    .sees_null()
+    .stable();
+}
+
 pub fn register(r: &mut Registry) {
+    register_enum(r);
     for name in ["current_user", "user", "current_role"] {
         r.scalar(name, "-> name", |c, _| Ok(Datum::text(&*c.ctx.user))).stable();
     }
@@ -45,22 +65,6 @@ pub fn register(r: &mut Registry) {
     r.scalar("gateway_region", "-> text", |c, _| Ok(Datum::text(&*c.ctx.gateway_region))).stable();
     r.scalar("default_to_database_primary_region", "text -> text", |c, a| own_region(c.ctx, a.text(0)?)).stable();
     r.scalar("rehome_row", "-> text", |c, _| own_region(c.ctx, &c.ctx.gateway_region)).stable();
-    // Of the one enum there is (PostgreSQL manual, 9.10): the regions of the database.
-    r.scalar("enum_range", "crdb_internal_region -> crdb_internal_region[]", |c, _| {
-        Ok(ArrayValue::datum(Type::Region, regions(c.ctx).into_iter().map(Datum::text).collect()))
-    })
-    .sees_null()
-    .stable();
-    r.scalar("enum_first", "crdb_internal_region -> crdb_internal_region", |c, _| {
-        Ok(regions(c.ctx).first().map_or(Datum::Null, |r| Datum::text(r.as_str())))
-    })
-    .sees_null()
-    .stable();
-    r.scalar("enum_last", "crdb_internal_region -> crdb_internal_region", |c, _| {
-        Ok(regions(c.ctx).last().map_or(Datum::Null, |r| Datum::text(r.as_str())))
-    })
-    .sees_null()
-    .stable();
     // What `ON UPDATE rehome_row()` calls, with where the row is.
     r.scalar("rehome_row", "crdb_internal_region -> text", |c, a| {
         let setting = c.ctx.system.setting("auto_rehoming_hysteresis");

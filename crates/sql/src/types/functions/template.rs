@@ -460,26 +460,8 @@ pub fn number(value: &Numeric, template: &str) -> Result<String> {
         return Ok(String::new());
     }
     let written = template.replace("FM", "").replace("fm", "");
-    let mut t = written.to_ascii_uppercase();
     let fill = written.len() == template.len();
-    let (mut leading_s, mut trailing_s, mut brackets) = (false, false, false);
-    if let Some(r) = t.strip_suffix("PR") {
-        brackets = true;
-        t = r.to_string();
-    }
-    // A sign that has a place of its own stands nowhere else.
-    let is_placed = t.contains("MI") || t.contains("SG");
-    if !is_placed {
-        if let Some(r) = t.strip_suffix('S') {
-            trailing_s = true;
-            t = r.to_string();
-        }
-        if let Some(r) = t.strip_prefix('S') {
-            leading_s = true;
-            // What is as long, and means nothing.
-            t = format!("\"{r}");
-        }
-    }
+    let (t, signs) = Signs::of(written.to_ascii_uppercase());
     let decimals = t.find(['.', 'D']).map_or(0, |at| t[at..].chars().filter(|c| matches!(c, '9' | '0')).count());
     let whole_places = t.split(['.', 'D']).next().unwrap_or("").chars().filter(|c| matches!(c, '9' | '0')).count();
     let rounded = value.round(decimals as i32);
@@ -566,31 +548,66 @@ pub fn number(value: &Numeric, template: &str) -> Result<String> {
             body.pop();
         }
     }
-    if is_placed {
+    if signs.is_placed {
         return Ok(body);
     }
-    Ok(sign(body, negative, fill, leading_s, trailing_s, brackets))
+    Ok(signs.put(body, negative, fill))
 }
 
-/// Puts the sign where the template wants it: in front of the first digit by default.
-fn sign(body: String, negative: bool, fill: bool, leading_s: bool, trailing_s: bool, brackets: bool) -> String {
-    let blanks = body.len() - body.trim_start_matches(' ').len();
-    let (spaces, digits) = body.split_at(blanks);
-    let gap = if fill { " " } else { "" };
-    if brackets {
-        return if negative { format!("{spaces}<{digits}>") } else { format!("{gap}{body}{gap}") };
+/// Where a template wants the sign.
+#[derive(Default)]
+struct Signs {
+    /// It has a place of its own, and stands nowhere else.
+    is_placed: bool,
+    leading_s: bool,
+    trailing_s: bool,
+    brackets: bool,
+}
+
+impl Signs {
+    /// Takes them from a template in upper case; what is left means the same at the same places.
+    fn of(mut t: String) -> (String, Signs) {
+        let mut signs = Signs::default();
+        if let Some(r) = t.strip_suffix("PR") {
+            signs.brackets = true;
+            t = r.to_string();
+        }
+        signs.is_placed = t.contains("MI") || t.contains("SG");
+        if signs.is_placed {
+            return (t, signs);
+        }
+        if let Some(r) = t.strip_suffix('S') {
+            signs.trailing_s = true;
+            t = r.to_string();
+        }
+        if let Some(r) = t.strip_prefix('S') {
+            signs.leading_s = true;
+            // What is as long, and means nothing.
+            t = format!("\"{r}");
+        }
+        (t, signs)
     }
-    if trailing_s {
-        return format!("{body}{}", if negative { '-' } else { '+' });
+
+    /// Puts the sign where the template wants it: in front of the first digit by default.
+    fn put(&self, body: String, negative: bool, fill: bool) -> String {
+        let blanks = body.len() - body.trim_start_matches(' ').len();
+        let (spaces, digits) = body.split_at(blanks);
+        let gap = if fill { " " } else { "" };
+        if self.brackets {
+            return if negative { format!("{spaces}<{digits}>") } else { format!("{gap}{body}{gap}") };
+        }
+        if self.trailing_s {
+            return format!("{body}{}", if negative { '-' } else { '+' });
+        }
+        if let (false, false, Some(rest)) = (negative, self.leading_s, body.strip_prefix('+')) {
+            // A plus sign that has a place of its own comes before the blank of the missing minus sign.
+            return format!("+{gap}{rest}");
+        }
+        let mark = match (negative, self.leading_s) {
+            (true, _) => "-",
+            (false, true) => "+",
+            (false, false) => gap,
+        };
+        if negative || self.leading_s { format!("{spaces}{mark}{digits}") } else { format!("{mark}{body}") }
     }
-    if let (false, false, Some(rest)) = (negative, leading_s, body.strip_prefix('+')) {
-        // A plus sign that has a place of its own comes before the blank of the missing minus sign.
-        return format!("+{gap}{rest}");
-    }
-    let mark = match (negative, leading_s) {
-        (true, _) => "-",
-        (false, true) => "+",
-        (false, false) => gap,
-    };
-    if negative || leading_s { format!("{spaces}{mark}{digits}") } else { format!("{mark}{body}") }
 }

@@ -1,17 +1,20 @@
 //! A whole node of this machine: data directory, node, SQL server, and how they start and stop
 //! together.
 
+use crate::files;
 use crate::first_login;
 use crate::machine::MachineRuntime;
 use crate::open_files;
 use crate::pgwire::{LoginMode, PgServer, Security as Logins, ServerOptions, prepare, refuse_while};
 use crate::threads::{ProtocolThread, SessionThreads};
-use meridian_base::runtime::{Listener, Runtime};
+use meridian_base::runtime::Listener;
 use meridian_base::{Error, NodeId, Result};
 use meridian_node::PodConfig;
 use meridian_node::security::LOCAL;
-use meridian_node::shared_memory::FileDoor;
-use meridian_node::{Attention, Backend, Links, Node, NodeConfig, Place, Security, Sessions, cannot_listen, session};
+use meridian_node::{Links, Node, NodeConfig, Place, Security, Sessions, cannot_listen};
+use meridian_pod::FileDoor;
+use meridian_sql::session::{self, Attention};
+use meridian_store::Backend;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,28 +93,22 @@ const DRAIN: Duration = Duration::from_secs(5);
 impl Server {
     /// Starts a node and serves clients.
     pub async fn start(config: ServerConfig) -> Result<Server> {
-        match config.security {
-            Some(_) => {}
-            None => {
-                check_insecure_address(&config.listen)?;
-                check_insecure_address(&config.sql_listen)?;
-                for told in config.advertise.iter().chain(&config.sql_advertise) {
-                    check_insecure_address(told)?;
-                }
-                check_was_insecure(&config.data_dir)?;
+        let is_secure = config.security.is_some();
+        if !is_secure {
+            check_insecure_address(&config.listen)?;
+            check_insecure_address(&config.sql_listen)?;
+            for told in config.advertise.iter().chain(&config.sql_advertise) {
+                check_insecure_address(told)?;
             }
         }
         if config.advertise.is_none() && is_unspecified(&config.listen) {
             check_told_address(&config.listen, !config.join.is_empty())?;
         }
-        let runtime = MachineRuntime::open(&config.data_dir).map_err(|e| Error::fatal(e.to_string()))?;
-        let runtime = runtime.with_protocol(&config.protocol);
         let founds = config.security.as_ref().is_some_and(|s| s.token.is_none()) && config.join.is_empty();
-        if founds {
-            let data_dir = config.data_dir.clone();
-            let of_machine: &dyn Runtime = &runtime;
-            of_machine.run_io("first-login", move || first_login::prepare(&data_dir)).await?;
-        }
+        let data_dir = config.data_dir.clone();
+        let opened = files::beside(move || open(&data_dir, is_secure, founds)).await;
+        let Opened { runtime, local } = opened.map_err(|e| Error::fatal(e.to_string()))??;
+        let runtime = runtime.with_protocol(&config.protocol);
         // The SQL port is taken first: its number is told to other nodes.
         let sql_listen = &config.sql_listen;
         let listening = runtime.listen_for_clients(sql_listen).await;
@@ -123,7 +120,7 @@ impl Server {
         node_config.advertise = config.advertise;
         node_config.join = config.join;
         node_config.security = config.security;
-        node_config.local = Some(local_addr(&config.data_dir));
+        node_config.local = Some(local);
         node_config.founding_pause = config.founding_pause;
         node_config.pod = config.pod.map(|pod| PodConfig { name: pod.name, door: Arc::new(FileDoor::new(pod.memory)) });
         node_config.links = config.links;
@@ -138,11 +135,12 @@ impl Server {
             node_config.store_options.dirty_bytes_max = 64 << 20;
         }
         let hindrance = node_config.hindrance.subscribe();
+        let data_dir = runtime.data_dir().to_path_buf();
         let node = refuse_while(&listener, &hindrance, Node::start(Arc::new(runtime), node_config)).await?;
         let shared = session::Shared::new();
         node.set_sessions(Arc::new(Registry(shared.clone())));
         node.run_jobs(&shared, Attention::default());
-        first_login::complete(&node.sessions(), &shared, &config.data_dir).await?;
+        first_login::complete(&node.sessions(), &shared, &data_dir).await?;
         let files = open_files::raise_limit();
         let clients = open_files::clients_within(files, config.pg.max_connections);
         if clients < config.pg.max_connections {
@@ -152,31 +150,30 @@ impl Server {
             Some(tls) => Logins { tls: Some(tls), mode: LoginMode::Rules },
             None => config.pg.security.clone(),
         };
-        let is_secure = security.mode == LoginMode::Rules;
+        let has_rules = security.mode == LoginMode::Rules;
         let options = ServerOptions { max_connections: clients, security, ..config.pg };
-        if is_secure && let Err(e) = prepare(&*node.sessions()).await {
+        if has_rules && let Err(e) = prepare(&*node.sessions()).await {
             tracing::warn!("answers for unknown users are not yet the same at every node: {e}");
         }
         let pg = PgServer::new(node.sessions(), shared, options);
         let serving = pg.clone();
         node.spawn(async move { serving.serve(listener, config.threads).await });
-        let told = config.data_dir.join(SQL_ADDR_FILE);
-        std::fs::write(&told, format!("{sql_addr}\n"))
-            .map_err(|e| Error::fatal(format!("cannot write {}: {e}", told.display())))?;
+        let (told, line) = (data_dir.join(SQL_ADDR_FILE), sql_addr.clone());
+        let written = files::beside(move || files::write_line(&told, &line)).await;
+        written.flatten().map_err(|e| Error::fatal(e.to_string()))?;
         let addr = node.addr();
         let mut server = Server { node, pg, addr, sql_addr, socket_dir: None };
-        if is_secure {
-            server.serve_here(&config.data_dir);
+        if has_rules {
+            server.serve_here(data_dir).await;
         }
         Ok(server)
     }
 
     /// Serves clients of this machine on a socket in the data directory. Without it they come by
     /// TCP.
-    fn serve_here(&mut self, data_dir: &Path) {
-        let dir = data_dir.canonicalize().unwrap_or_else(|_| data_dir.to_path_buf());
-        match self.serve_unix(&unix_socket(&dir, &self.sql_addr)) {
-            Ok(()) => self.socket_dir = Some(dir),
+    async fn serve_here(&mut self, data_dir: PathBuf) {
+        match self.serve_unix(&unix_socket(&data_dir, &self.sql_addr)).await {
+            Ok(()) => self.socket_dir = Some(data_dir),
             Err(e) => tracing::warn!("no socket for clients of this machine: {}", e.message()),
         }
     }
@@ -193,12 +190,10 @@ impl Server {
     /// Serves clients of this machine by a Unix socket as well: a file `.s.PGSQL.<port>`, which is
     /// replaced if it is there. The rules of login say who comes in; whoever runs this process
     /// does.
-    pub fn serve_unix(&self, path: &std::path::Path) -> Result<()> {
+    pub async fn serve_unix(&self, path: &Path) -> Result<()> {
         let failed = |e: std::io::Error| Error::fatal(format!("cannot listen on {}: {e}", path.display()));
-        match std::fs::remove_file(path) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(failed(e)),
-            _ => {}
-        }
+        let old = path.to_path_buf();
+        files::beside(move || files::remove(&old)).await.flatten().map_err(failed)?;
         let listener = tokio::net::UnixListener::bind(path).map_err(failed)?;
         let serving = self.pg.clone();
         self.node.spawn(async move { serving.serve_unix(listener).await });
@@ -234,6 +229,26 @@ impl Server {
         self.pg.shutdown(DRAIN).await;
         self.node.shutdown().await;
     }
+}
+
+/// A data directory that is held, with what its files say.
+struct Opened {
+    runtime: MachineRuntime,
+    /// Where operators of this machine connect.
+    local: String,
+}
+
+/// Opens a data directory for a start. It waits for the disk.
+fn open(data_dir: &Path, is_secure: bool, founds: bool) -> Result<Opened> {
+    if !is_secure {
+        check_was_insecure(data_dir)?;
+    }
+    let runtime = MachineRuntime::open(data_dir).map_err(|e| Error::fatal(e.to_string()))?;
+    if founds {
+        first_login::prepare(data_dir)?;
+    }
+    let local = local_addr(data_dir);
+    Ok(Opened { runtime, local })
 }
 
 struct Registry(Arc<session::Shared>);
@@ -278,7 +293,7 @@ pub fn certs_dir(data_dir: &Path) -> PathBuf {
 
 /// Where a client of the node of a data directory connects; `None`: it has not been started yet.
 pub fn sql_addr_in(data_dir: &Path) -> Option<String> {
-    std::fs::read_to_string(data_dir.join(SQL_ADDR_FILE)).ok().map(|text| text.trim().to_string())
+    files::text(&data_dir.join(SQL_ADDR_FILE))
 }
 
 /// Where clients connect, for commands of this machine.
@@ -294,14 +309,14 @@ fn unix_socket(dir: &Path, sql_addr: &str) -> PathBuf {
 /// with certificates, as [`Server::local_sql_addr`] tells it; `None`: by TCP alone.
 pub fn local_sql_addr_in(data_dir: &Path) -> Option<String> {
     let addr = sql_addr_in(data_dir)?;
-    let dir = data_dir.canonicalize().ok()?;
+    let dir = files::from_root(data_dir);
     let (_, port) = addr.rsplit_once(':')?;
-    unix_socket(&dir, &addr).exists().then(|| format!("{}:{port}", dir.display()))
+    files::exists(&unix_socket(&dir, &addr)).then(|| format!("{}:{port}", dir.display()))
 }
 
 /// Where operators of this machine connect to the node of a data directory.
 pub fn local_addr(data_dir: &Path) -> String {
-    let dir = data_dir.canonicalize().unwrap_or_else(|_| data_dir.to_path_buf());
+    let dir = files::from_root(data_dir);
     format!("{LOCAL}{}", dir.join("node.sock").display())
 }
 
@@ -325,7 +340,7 @@ fn check_insecure_address(addr: &str) -> Result<()> {
 /// A node of a secure cluster is not started without its certificates.
 fn check_was_insecure(data_dir: &Path) -> Result<()> {
     let certs = certs_dir(data_dir);
-    match certs.join("node.crt").exists() {
+    match files::exists(&certs.join("node.crt")) {
         false => Ok(()),
         true => Err(Error::fatal(format!("{} is the directory of a secure node", data_dir.display()))
             .detail(format!("Its certificates are in {}.", certs.display()))

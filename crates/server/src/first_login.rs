@@ -5,13 +5,12 @@
 //! not been told yet; it goes when a session has stored the verifier. So a founder that is killed
 //! in between tells it at its next start.
 
+use crate::files;
 use meridian_base::{Error, Result, SessionId};
-use meridian_node::pki::Directory;
-use meridian_node::pki::scram::Verifier;
-use meridian_node::pki::secret::password;
-use meridian_node::session::{SessionFactory, SessionOptions, Shared};
-use std::fs;
-use std::io;
+use meridian_pki::Directory;
+use meridian_pki::scram::Verifier;
+use meridian_pki::secret::password;
+use meridian_sql::session::{SessionFactory, SessionOptions, Shared};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -28,7 +27,7 @@ fn failed(e: impl std::fmt::Display) -> Error {
 
 /// Before a founder's first start: draws the password, unless there is one.
 pub fn prepare(data_dir: &Path) -> Result<()> {
-    if data_dir.join(IDENTITY).exists() || data_dir.join(PENDING).exists() {
+    if files::exists(&data_dir.join(IDENTITY)) || files::exists(&data_dir.join(PENDING)) {
         return Ok(());
     }
     draw(data_dir)
@@ -45,20 +44,15 @@ pub fn draw(data_dir: &Path) -> Result<()> {
 pub fn read(data_dir: &Path) -> Result<Option<String>> {
     match Directory::at(data_dir).secret(FILE) {
         Ok(text) => Ok(Some(text.to_string())),
-        Err(e) if e.kind() == meridian_node::pki::Kind::Absent => Ok(None),
+        Err(e) if e.kind() == meridian_pki::Kind::Absent => Ok(None),
         Err(e) => Err(failed(e)),
     }
 }
 
 /// When the node serves: tells the cluster, if it does not know yet.
 pub(crate) async fn complete(sessions: &Arc<dyn SessionFactory>, shared: &Arc<Shared>, data_dir: &Path) -> Result<()> {
-    let pending = data_dir.join(PENDING);
-    if !pending.exists() {
-        return Ok(());
-    }
-    let Some(password) = read(data_dir)? else {
-        return Err(Error::fatal(format!("{} is gone, and the cluster does not know it yet", data_dir.join(FILE).display())));
-    };
+    let kept = data_dir.to_path_buf();
+    let Some(password) = files::beside(move || pending(&kept)).await.map_err(failed)?? else { return Ok(()) };
     let options = SessionOptions {
         id: SessionId(sessions.random()),
         user: "root".into(),
@@ -69,8 +63,17 @@ pub(crate) async fn complete(sessions: &Arc<dyn SessionFactory>, shared: &Arc<Sh
     // A verifier has no characters that would have to be quoted.
     let verifier = Verifier::new(&password).to_text();
     session.query_text(&format!("ALTER ROLE root PASSWORD '{}'", *verifier)).await?;
-    match fs::remove_file(&pending) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(failed(e)),
-        _ => Ok(()),
+    let told = data_dir.join(PENDING);
+    files::beside(move || files::remove(&told)).await.flatten().map_err(failed)
+}
+
+/// The password that the cluster has not been told yet.
+fn pending(data_dir: &Path) -> Result<Option<String>> {
+    if !files::exists(&data_dir.join(PENDING)) {
+        return Ok(None);
+    }
+    match read(data_dir)? {
+        Some(password) => Ok(Some(password)),
+        None => Err(failed(format!("{} is gone, and the cluster does not know it yet", data_dir.join(FILE).display()))),
     }
 }

@@ -14,6 +14,7 @@
 
 mod alarms;
 pub mod assembly;
+mod files;
 pub mod first_login;
 pub mod machine;
 pub mod open_files;

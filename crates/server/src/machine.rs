@@ -10,6 +10,7 @@
 //! try again.
 
 use crate::alarms::Alarms;
+use crate::files;
 use crate::threads::{ProtocolThread, raise_priority};
 use meridian_base::runtime::{BoxFuture, Disk, DiskFile, Listener, Runtime, Space, Stream};
 use meridian_base::{SteadyClock, workers};
@@ -47,6 +48,7 @@ impl MachineRuntime {
     /// into it from then on. Fails with a message that names the directory, and the process that
     /// holds it if one does. Everything runs on the scheduler that this is called on.
     pub fn open(data_dir: &Path) -> io::Result<MachineRuntime> {
+        workers::assert_may_wait("opening a data directory");
         fs::create_dir_all(data_dir).map_err(|e| in_path(e, "cannot create the data directory", data_dir))?;
         let root = data_dir.canonicalize().map_err(|e| in_path(e, "cannot open the data directory", data_dir))?;
         let lock = lock(&root)?;
@@ -76,14 +78,12 @@ impl MachineRuntime {
     /// Listens for this user's processes, and root's, on this machine. The socket replaces one that
     /// an earlier process has left: the data directory is this one's.
     async fn listen_locally(&self, path: &Path) -> io::Result<LocalListener> {
-        match fs::symlink_metadata(path) {
-            Ok(found) if found.file_type().is_socket() => fs::remove_file(path)?,
-            Ok(_) => return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{} is no socket", path.display()))),
-            Err(_) => {}
-        }
         let bound = path.to_path_buf();
+        let old = bound.clone();
+        files::beside(move || remove_socket(&old)).await.flatten()?;
         let listener = self.protocol.spawn(async move { UnixListener::bind(bound) }).await.map_err(io::Error::other)??;
-        fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+        let made = path.to_path_buf();
+        files::beside(move || fs::set_permissions(made, fs::Permissions::from_mode(0o600))).await.flatten()?;
         Ok(LocalListener { listener, path: path.to_path_buf() })
     }
     /// The data directory.
@@ -200,7 +200,7 @@ impl Runtime for MachineRuntime {
         let handle = self.protocol.clone();
         let thread = std::thread::Builder::new().name(name.to_string());
         // Whoever waits for the log waits for this thread.
-        let is_urgent = name == meridian_node::LOG_THREAD;
+        let is_urgent = name == meridian_base::runtime::LOG_THREAD;
         let run = move || {
             if is_urgent {
                 raise_priority();
@@ -308,6 +308,15 @@ impl MachineDisk {
     }
     fn folder(&self, relative: &str) -> io::Result<PathBuf> {
         if relative.is_empty() { Ok(self.inner.root.clone()) } else { self.path(relative) }
+    }
+}
+
+/// Removes a socket that an earlier process has left. A file of another kind stays, as an error.
+fn remove_socket(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.file_type().is_socket() => fs::remove_file(path),
+        Ok(_) => Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{} is no socket", path.display()))),
+        Err(_) => Ok(()),
     }
 }
 

@@ -2,6 +2,8 @@
 //! moment; and the formats of this one.
 
 mod formats;
+mod habits;
 mod listed;
 mod prose;
 mod rooms;
+mod source;

@@ -7,18 +7,14 @@
 //!   table in `ARCHITECTURE.md` says, in which each room names rooms above it only.
 //! * The folders of `sql` use those above them in their table there. Inside of a folder, files
 //!   import each other in no circle, but for those that a second table there lists and explains.
-//! * Planted bugs are named in the files that declare the rules, in tests, and in the simulator.
-//! * `node` asks a transaction engine about transactions through `region::Primary`.
-//! * A module's file is where its name says, and a crate has one name: what would hide an import
-//!   from this test is not used.
 //!
 //! Imports are read from the text: every path outside of comments, strings and what is compiled for
 //! tests only. A name that a module imports (`use`, with or without `pub`, `as` or `*`) stands for
 //! what it imports, in the module and in paths of others that lead through it.
 
+use crate::source::{code, root, sources, starts_name, tokens, without_tests};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
 
 /// The row above the rooms of `node` in `ARCHITECTURE.md`.
 const TABLE: &str = "| room of `node` | may use |";
@@ -64,9 +60,14 @@ impl Crate {
         let modules: BTreeSet<Module> = files.iter().flat_map(|(path, _)| prefixes(&module_of(path))).collect();
         let mut of_crate = Crate { modules, ..Crate::default() };
         let mut mentioned = Vec::new();
-        for (path, text) in files {
-            let user = module_of(path);
-            let paths = names_and_paths(&without_tests(&code(text)), &user, &mut of_crate.scopes);
+        let codes: Vec<(Module, String)> =
+            files.iter().map(|(path, text)| (module_of(path), without_tests(&code(text)))).collect();
+        let macros = macros(&codes);
+        for (user, code) in codes {
+            let mut paths = names_and_paths(&code, &user, &mut of_crate.scopes);
+            let of_others = macros_used(&code).into_iter().filter_map(|name| macros.get(&name));
+            // A file's own macro comes before another's of that name.
+            paths.extend(of_others.filter(|modules| !modules.contains(&user)).flatten().cloned());
             mentioned.push((user, paths));
         }
         for (user, paths) in mentioned {
@@ -258,146 +259,23 @@ fn circle(graph: &BTreeMap<String, BTreeSet<String>>) -> Option<Vec<String>> {
     graph.keys().find_map(|at| visit(at, graph, &mut Vec::new(), &mut done))
 }
 
-/// The text with blanks for comments and for what is in quotes.
-fn code(text: &str) -> String {
-    let chars: Vec<char> = text.chars().collect();
-    let mut code = String::with_capacity(text.len());
-    let mut at = 0;
-    while at < chars.len() {
-        let end = match (chars[at], chars.get(at + 1)) {
-            ('/', Some('/')) => find(&chars, at, "\n"),
-            ('/', Some('*')) => find(&chars, at + 2, "*/"),
-            ('r', Some('"' | '#')) if !is_name(chars.get(at.wrapping_sub(1))) => raw_string_end(&chars, at),
-            ('"', _) => quoted_end(&chars, at),
-            // A lifetime has no second quote there.
-            ('\'', Some('\\')) => quoted_end(&chars, at),
-            ('\'', Some(_)) if chars.get(at + 2) == Some(&'\'') => at + 3,
-            _ => at,
-        };
-        if end == at {
-            code.push(chars[at]);
-            at += 1;
-        } else {
-            let end = end.min(chars.len());
-            code.extend(chars[at..end].iter().map(|c| if *c == '\n' { '\n' } else { ' ' }));
-            at = end;
+/// Which modules declare the macros of a crate. They are seen by all that comes after them, without
+/// an import.
+fn macros(codes: &[(Module, String)]) -> BTreeMap<String, BTreeSet<Module>> {
+    let mut macros: BTreeMap<String, BTreeSet<Module>> = BTreeMap::new();
+    for (module, code) in codes {
+        let tokens = tokens(code);
+        for three in tokens.windows(3).filter(|three| three[0] == "macro_rules" && three[1] == "!") {
+            macros.entry(three[2].to_string()).or_default().insert(module.clone());
         }
     }
-    code
+    macros
 }
 
-fn is_name(c: Option<&char>) -> bool {
-    c.is_some_and(|c| c.is_alphanumeric() || *c == '_')
-}
-
-/// Where the next such text ends.
-fn find(chars: &[char], from: usize, what: &str) -> usize {
-    let what: Vec<char> = what.chars().collect();
-    let found = (from..chars.len()).find(|at| chars[*at..].starts_with(&what));
-    found.map_or(chars.len(), |at| at + what.len())
-}
-
-/// Where what is quoted by the character at this place ends.
-fn quoted_end(chars: &[char], from: usize) -> usize {
-    let mut at = from + 1;
-    while at < chars.len() && chars[at] != chars[from] {
-        at += if chars[at] == '\\' { 2 } else { 1 };
-    }
-    at + 1
-}
-
-/// Where a raw string ends that begins here; this place, if none does.
-fn raw_string_end(chars: &[char], from: usize) -> usize {
-    let hashes = chars[from + 1..].iter().take_while(|c| **c == '#').count();
-    match chars.get(from + 1 + hashes) {
-        Some('"') => find(chars, from + 2 + hashes, &format!("\"{}", "#".repeat(hashes))),
-        _ => from,
-    }
-}
-
-/// Code without what is compiled for tests only.
-fn without_tests(code: &str) -> String {
-    let mut kept = String::new();
-    let mut rest = code;
-    while let Some(at) = ["#[cfg(test)]", "#[cfg(all(test,"].iter().filter_map(|mark| rest.find(mark)).min() {
-        kept.push_str(&rest[..at]);
-        rest = &rest[at..];
-        rest = &rest[marked_end(rest)..];
-    }
-    kept + rest
-}
-
-/// Where an item, statement, field, variant, arm or parameter ends that begins with attributes.
-fn marked_end(code: &str) -> usize {
-    let mut rest = code;
-    while rest.starts_with("#[") {
-        let mut depth = 0;
-        let end = rest.find(|c| {
-            depth += i32::from(c == '[') - i32::from(c == ']');
-            depth == 0 && c == ']'
-        });
-        rest = rest[end.map_or(rest.len(), |end| end + 1)..].trim_start();
-    }
-    if let Some(visible) = rest.strip_prefix("pub") {
-        let scope = visible.strip_prefix('(').and_then(|inner| Some(inner.split_once(')')?.1));
-        rest = scope.unwrap_or(visible).trim_start();
-    }
-    let first = &rest[..rest.find(|c| !is_name(Some(&c))).unwrap_or(rest.len())];
-    let then = rest[first.len()..].trim_start();
-    let is_function = ["fn ", "unsafe ", "async ", "extern "].iter().any(|word| then.starts_with(word));
-    let ends_with_block = match first {
-        "const" => is_function,
-        "" => rest.starts_with('{'),
-        _ => [
-            "fn",
-            "struct",
-            "enum",
-            "union",
-            "mod",
-            "impl",
-            "trait",
-            "async",
-            "unsafe",
-            "extern",
-            "macro_rules",
-            "if",
-            "for",
-            "while",
-            "loop",
-            "match",
-        ]
-        .contains(&first),
-    };
-    let is_part = !ends_with_block && !["const", "let", "static", "type", "use"].contains(&first);
-    // What is between `<` and `>` in a type.
-    let is_typed = is_part && then.starts_with(':') && !then.starts_with("::");
-    let begin = code.len() - rest.len();
-    let (mut depth, mut angles, mut is_block) = (0, 0, ends_with_block);
-    for (at, c) in rest.char_indices() {
-        let before = &rest[..at];
-        match c {
-            '(' | '[' | '{' => {
-                let opens_block = c == '{' && ["=>", "!"].iter().any(|end| before.trim_end().ends_with(end));
-                is_block |= depth == 0 && is_part && opens_block;
-                depth += 1;
-            }
-            // The end of what it is a part of.
-            ')' | ']' | '}' if depth == 0 => return begin + at,
-            ')' | ']' | '}' => depth -= 1,
-            '<' if is_typed => angles += 1,
-            '>' if is_typed && !before.ends_with(['-', '=']) => angles -= 1,
-            _ => {}
-        }
-        let is_end = match c {
-            '}' => is_block && !rest[at + 1..].trim_start().starts_with("else"),
-            ',' => is_part && angles == 0,
-            _ => c == ';',
-        };
-        if depth == 0 && is_end {
-            return begin + at + 1;
-        }
-    }
-    code.len()
+/// The macros that a file uses by their names alone.
+fn macros_used(code: &str) -> BTreeSet<String> {
+    let used = |two: &[&str]| two[1] == "!" && starts_name(two[0]) && two[0] != "macro_rules";
+    tokens(code).windows(2).filter(|two| used(two)).map(|two| two[0].to_string()).collect()
 }
 
 /// All paths in a file's code, from the crate's root, and what names mean in its modules.
@@ -457,26 +335,6 @@ fn names_and_paths(code: &str, file: &Module, scopes: &mut BTreeMap<Module, Scop
         at += 1;
     }
     paths
-}
-
-fn starts_name(token: &str) -> bool {
-    is_name(token.chars().next().as_ref())
-}
-
-/// Names, `::`, and other characters one by one.
-fn tokens(code: &str) -> Vec<&str> {
-    let mut tokens = Vec::new();
-    let mut rest = code.trim_start();
-    while let Some(first) = rest.chars().next() {
-        let len = match first {
-            _ if is_name(Some(&first)) => rest.find(|c| !is_name(Some(&c))).unwrap_or(rest.len()),
-            ':' if rest.starts_with("::") => 2,
-            _ => first.len_utf8(),
-        };
-        tokens.push(&rest[..len]);
-        rest = rest[len..].trim_start();
-    }
-    tokens
 }
 
 /// Adds the paths of `a::b` or of `{a, b::{c, d}}` below a module. Returns the place behind it.
@@ -576,48 +434,9 @@ fn violations(of_crate: &Crate, table: &[(String, BTreeSet<String>)]) -> Vec<Str
     wrong
 }
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// The sources of a crate by their paths below `src`, without what is compiled for tests only.
-fn sources(name: &str) -> Vec<(String, String)> {
-    fn walk(directory: &Path, below: &str, files: &mut Vec<(String, String)>) {
-        for entry in fs::read_dir(directory).expect("the sources are there") {
-            let path = entry.expect("an entry").path();
-            let name = path.file_name().and_then(|name| name.to_str()).expect("a name").to_string();
-            if name == "tests" || name == "tests.rs" {
-                // Compiled for tests only, as their parents say.
-                continue;
-            }
-            if path.is_dir() {
-                walk(&path, &format!("{below}{name}/"), files);
-            } else if name.ends_with(".rs") {
-                files.push((format!("{below}{name}"), fs::read_to_string(&path).expect("a text")));
-            }
-        }
-    }
-    let mut files = Vec::new();
-    walk(&root().join("crates").join(name).join("src"), "", &mut files);
-    files
-}
-
 /// The modules of a crate.
 fn read(name: &str) -> Crate {
     Crate::new(&sources(name))
-}
-
-/// Which of these files name planted bugs, or break a rule.
-fn planters(files: &[(String, String)]) -> Vec<String> {
-    let plants = |text: &str| {
-        // The root of a crate passes the names on.
-        let code =
-            without_tests(&code(text)).lines().filter(|line| !line.trim().starts_with("pub use")).collect::<Vec<_>>().join("\n");
-        tokens(&code).contains(&"PlantedBug") || code.contains("Rules::without(")
-    };
-    // At the root of a crate, or of what has its own rules in it.
-    let declares = |path: &str| path == "rules.rs" || path == "majority/rules.rs";
-    files.iter().filter(|(path, text)| !declares(path) && plants(text)).map(|(path, _)| path.clone()).collect()
 }
 
 fn planted(files: &[(&str, &str)]) -> Crate {
@@ -737,6 +556,14 @@ fn a_planted_circle_by_other_names_is_found() {
     found("use self as me; use super as s; fn f() { me::s::y::g() }", "mod x; mod y;");
     found("mod m { use super::super::y::Y; }", "mod x; mod y;");
     found("use {crate::b::B, super::y::Y};", "mod x; mod y;");
+    found("use super::r#y::Y;", "mod x; mod r#y;");
+    // By a macro, which needs no import.
+    let of_macro = |x: &str| {
+        let y = "use super::x::X; macro_rules! m { () => {} }";
+        planted(&[("a/mod.rs", "mod y; mod x;"), ("a/x.rs", x), ("a/y.rs", y)]).circles()
+    };
+    assert_eq!(of_macro("fn f() { m!() }"), ["in \"a\": x -> y -> x"]);
+    assert_eq!(of_macro("macro_rules! m { () => {} } fn f() { m!() }"), Vec::<String>::new());
     // Names that mean something else there.
     let none = |user: &str, parent: &str| assert_eq!(of(user, parent), Vec::<String>::new(), "{user} {parent}");
     none("use super::*; fn f() { self.y.g() }", "mod x; mod y;");
@@ -782,6 +609,7 @@ fn what_is_no_import_makes_no_circle() {
         assert_eq!(planted(&[("a.rs", a), ("b.rs", "use crate::a::A;")]).circles(), Vec::<String>::new(), "{a}");
     };
     none("//! See [`crate::b`].\n/* crate::b::B */ const URL: &str = \"crate::b::B\"; const RAW: &str = r#\"\"crate::b::B\"#;");
+    none("/* /* */ crate::b::B */ const BYTES: &[u8] = br#\"\"crate::b::B\"#;");
     none("#[cfg(test)]\nuse crate::b::B;\n#[cfg(test)]\nmod tests { fn f() { crate::b::g() } }");
     none("use other::b::B; use other::crate::b;");
     // A directory and its own files are one.
@@ -803,139 +631,4 @@ fn a_planted_arrow_is_found() {
     assert_eq!(rooms(&good, &through_root), ["a must not use b", "a uses crate::B: name its module"]);
     let circle = document("| `a` | `b` | x |\n| `b` | `a` | `y` |");
     assert_eq!(rooms(&circle, &[("a.rs", ""), ("b.rs", "")]), ["a names b, which is not above it"]);
-}
-
-#[test]
-fn only_rules_and_tests_name_planted_bugs() {
-    let crates = fs::read_dir(root().join("crates")).expect("the crates are there");
-    let names = crates.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"));
-    let mut seen = 0;
-    for name in names.filter(|name| name != "sim") {
-        let files = sources(&name);
-        seen += files.iter().filter(|(path, text)| path.ends_with("rules.rs") && code(text).contains("rules! {")).count();
-        assert_eq!(planters(&files), Vec::<String>::new(), "{name}");
-    }
-    assert!(seen >= 5, "the rules of {seen} crates are seen");
-    let file = |path: &str, text: &str| (path.to_string(), text.to_string());
-    let wrong = [
-        file("rules.rs", "enum PlantedBug {}"),
-        file("lib.rs", "pub use rules::{PlantedBug, Rules};"),
-        file("a.rs", "// PlantedBug\n#[cfg(test)]\nmod tests { use PlantedBug; }"),
-        file("b.rs", "if has(PlantedBug::X) {}"),
-        file("c.rs", "let rules = Rules::without(bug);"),
-    ];
-    assert_eq!(planters(&wrong), ["b.rs", "c.rs"]);
-}
-
-/// What opens files, looks at them, or holds a thread up.
-const OPENS: [&str; 7] = ["fs", "OpenOptions", "fjall", "exists", "metadata", "read_dir", "canonicalize"];
-
-/// Which of these files open files by themselves, or sleep on a thread.
-fn that_open_files(files: &[(String, String)]) -> Vec<String> {
-    let opens = |text: &str| {
-        let code = without_tests(&code(text));
-        let is_call = |word: &&str| !matches!(*word, "exists" | "metadata") || code.contains(&format!(".{word}()"));
-        let tokens = tokens(&code);
-        OPENS.into_iter().filter(is_call).any(|word| tokens.contains(&word)) || code.contains("thread::sleep")
-    };
-    // `testing.rs` is a module of tests.
-    files.iter().filter(|(path, text)| path != "testing.rs" && opens(text)).map(|(path, _)| path.clone()).collect()
-}
-
-/// The store, certificates, a pod's memory and the program itself have files that are not the
-/// node's log, and say so.
-#[test]
-fn the_files_of_a_node_are_opened_through_its_runtime() {
-    for name in ["base", "commit", "escrow", "forecast", "host", "node", "placement", "raft", "region", "sql", "workload"] {
-        assert_eq!(that_open_files(&sources(name)), Vec::<String>::new(), "{name}");
-    }
-    let file = |path: &str, text: &str| (path.to_string(), text.to_string());
-    let wrong = [
-        file("a.rs", "fn f() { std::fs::write(a, b) }"),
-        file("b.rs", "use tokio::fs::{read, write};"),
-        file("c.rs", "// std::fs\n#[cfg(test)]\nmod tests { use std::fs; }"),
-        file("d.rs", "use std::{io, fs};"),
-        file("e.rs", "fn f(exists: bool, metadata: &Metadata) { exists }"),
-        file("f.rs", "fn f(path: &Path) -> bool { path.exists() }"),
-        file("g.rs", "fn f() { std::thread::sleep(x) }"),
-        file("h.rs", "let x = fjall::Config::new(y);"),
-    ];
-    assert_eq!(that_open_files(&wrong), ["a.rs", "b.rs", "d.rs", "f.rs", "g.rs", "h.rs"]);
-}
-
-/// What `region::Primary` does, as functions of an engine.
-const OF_A_PRIMARY: [&str; 12] = [
-    "fresh_snapshot",
-    "read_only_snapshot",
-    "check_read",
-    "read_gate",
-    "move_forward",
-    "certify",
-    "prepare",
-    "decide",
-    "read_round",
-    "closed_target",
-    "applied",
-    "certify_part",
-];
-
-/// What else in `node` has a function of such a name.
-const OTHERS: [&str; 9] = ["Primary", "primary", "self", "state", "store", "participant", "hook", "host", "replica"];
-
-/// Calls of these functions past the interface: of anything but it and the others.
-fn past_the_interface(files: &[(String, String)]) -> Vec<String> {
-    let calls = |text: &str| {
-        let code = without_tests(&code(text)).split_whitespace().collect::<String>();
-        let mut found = Vec::new();
-        for f in OF_A_PRIMARY {
-            for of in [".", "::"] {
-                let call = format!("{of}{f}(");
-                let before = code.match_indices(&call).map(|(at, _)| code[..at].trim_end_matches("()"));
-                let receivers = before.map(|before| before.rsplit(|c| !is_name(Some(&c))).next().unwrap_or_default());
-                found.extend(receivers.filter(|receiver| !OTHERS.contains(receiver)).map(|receiver| format!("{receiver}{call}")));
-            }
-        }
-        found
-    };
-    files.iter().flat_map(|(path, text)| calls(text).into_iter().map(move |call| format!("{path}: {call}"))).collect()
-}
-
-#[test]
-fn a_node_asks_an_engine_about_transactions_through_its_interface() {
-    assert_eq!(past_the_interface(&sources("node")), Vec::<String>::new());
-    let wrong = "let x = term.engine.certify(request); engine.tick(); Engine::decide(&mut term.engine, outcome);
-        let e = &mut term.engine; e.read_gate(x); term.primary().applied(y); self.engine()
-            .prepare(z)";
-    let found = ["a.rs: e.read_gate(", "a.rs: engine.certify(", "a.rs: engine.prepare(", "a.rs: Engine::decide("];
-    let mut calls = past_the_interface(&[("a.rs".to_string(), wrong.to_string())]);
-    calls.sort_by_key(|call| call.to_lowercase().replace("::", "~"));
-    assert_eq!(calls, found);
-}
-
-/// What leads around the reading of imports.
-const DETOURS: [&str; 3] = ["extern crate", "#[path", "include!("];
-
-/// Which of these files have one.
-fn detours(files: &[(String, String)]) -> Vec<String> {
-    let line = |path: &str, text: &str| {
-        let words = code(text).split_whitespace().collect::<Vec<_>>().join(" ").replace("# [", "#[").replace("[ ", "[");
-        let used = DETOURS.into_iter().filter(|detour| words.contains(detour));
-        used.map(|detour| format!("{path}: {detour}")).collect::<Vec<_>>()
-    };
-    files.iter().flat_map(|(path, text)| line(path, text)).collect()
-}
-
-#[test]
-fn nothing_leads_around_the_reading_of_imports() {
-    for name in ["node", "server", "sql"] {
-        assert_eq!(detours(&sources(name)), Vec::<String>::new(), "{name}");
-    }
-    let file = |path: &str, text: &str| (path.to_string(), text.to_string());
-    let wrong = [
-        file("a.rs", "extern  crate self as me;"),
-        file("b.rs", "# [ path = \"c.rs\" ] mod d;"),
-        file("c.rs", "// #[path]\nconst TEXT: &str = include_str!(\"x\");"),
-        file("d.rs", "include!(\"a.rs\");"),
-    ];
-    assert_eq!(detours(&wrong), ["a.rs: extern crate", "b.rs: #[path", "d.rs: include!("]);
 }

@@ -17,6 +17,10 @@ use tokio::time::Instant;
 /// A future behind a pointer.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
+/// The name of the thread that writes a node's log. All that commits waits for it: a runtime gives
+/// it a higher priority than others, where it can.
+pub const LOG_THREAD: &str = "log";
+
 /// Everything a node may ask of the world. A node holds it as `Arc<dyn Runtime>`, because code that
 /// is generic over the runtime is compiled once more for each kind of runtime.
 pub trait Runtime: Send + Sync + 'static {

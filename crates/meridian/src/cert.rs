@@ -1,11 +1,11 @@
 //! `meridian cert`: certificates that an operator makes, and what is in a directory of them.
 
 use clap::Subcommand;
+use meridian_base::runtime::Runtime;
+use meridian_base::{Error, NodeId, Result};
+use meridian_node::Node;
 use meridian_pki::authority::{CLIENT_LIFE_SECS, Hosts, NODE_LIFE_SECS};
 use meridian_pki::{ClusterId, Moment, commands};
-use meridian_server::node::Node;
-use meridian_server::node::base::runtime::Runtime;
-use meridian_server::node::base::{Error, NodeId, Result};
 use meridian_server::{MachineRuntime, certs_dir, first_login};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use futures::StreamExt;
-use meridian_server::node::base::{Error, ErrorKind, Result};
+use meridian_base::{Error, ErrorKind, Result};
 use meridian_workload::client::{Client, Connector, Rows, Told, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

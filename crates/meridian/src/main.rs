@@ -25,8 +25,8 @@ mod workload;
 
 use clap::{Parser, Subcommand};
 use futures::future::BoxFuture;
+use meridian_base::Result;
 use meridian_server::background_scheduler;
-use meridian_server::node::base::Result;
 use std::process::ExitCode;
 
 /// A row on its way is a dozen small allocations, and another thread frees some of them: glibc's

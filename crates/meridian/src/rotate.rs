@@ -2,10 +2,10 @@
 
 use crate::status::Asked;
 use clap::Subcommand;
+use meridian_base::{Error, NodeId, Result};
+use meridian_node::rotate_at;
+use meridian_node::wire::{RotationStatus, RotationStep};
 use meridian_pki::rotation::{Phase, Report, StoredRotation};
-use meridian_server::node::base::{Error, NodeId, Result};
-use meridian_server::node::rotate_at;
-use meridian_server::node::wire::{RotationStatus, RotationStep};
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio::time::Instant;

@@ -4,7 +4,7 @@ use crate::shell::Shell;
 use crate::shell::target::{Target, URL_DEFAULT};
 use crate::url::local_url;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
-use meridian_server::node::base;
+use meridian_base as base;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 

@@ -1,8 +1,9 @@
 //! `meridian start`: one node, until it is told to stop.
 
 use clap::Args as ClapArgs;
+use meridian_base as base;
+use meridian_node::{FOUNDING_PAUSE, Place, Security};
 use meridian_pki::join::Token;
-use meridian_server::node::{FOUNDING_PAUSE, Place, Security, base};
 use meridian_server::pgwire::ServerOptions;
 use meridian_server::{Memory, PodPlace, ProtocolThread, Server, ServerConfig, SessionThreads, certs_dir};
 use std::path::PathBuf;

@@ -1,15 +1,15 @@
 //! `meridian node`: the cluster as one of its nodes sees it, and what an operator wants of a node.
 
 use clap::Subcommand;
+use meridian_base::runtime::Runtime;
+use meridian_base::{Error, ErrorKind, GroupId, NodeId, Result};
+use meridian_node::security::Protection;
+use meridian_node::wire::{NodeStatus, RotationStep, Standing};
+use meridian_node::{Way, accept_clock_at, init_at, rotate_at, stand_at, status_of, versions_of};
 use meridian_pki::Moment;
 use meridian_pki::directory::{Directory, client_name};
 use meridian_pki::identity::cluster_of;
 use meridian_pki::tls::{Context, operator_config};
-use meridian_server::node::base::runtime::Runtime;
-use meridian_server::node::base::{Error, ErrorKind, GroupId, NodeId, Result};
-use meridian_server::node::security::Protection;
-use meridian_server::node::wire::{NodeStatus, RotationStep, Standing};
-use meridian_server::node::{Way, accept_clock_at, init_at, rotate_at, stand_at, status_of, versions_of};
 use meridian_server::{MachineRuntime, local_addr};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

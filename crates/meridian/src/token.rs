@@ -2,9 +2,9 @@
 
 use crate::status::Asked;
 use clap::Subcommand;
+use meridian_base::Result;
+use meridian_node::create_token;
 use meridian_pki::join::TOKEN_LIFE_SECS;
-use meridian_server::node::base::Result;
-use meridian_server::node::create_token;
 use std::process::ExitCode;
 
 #[derive(Subcommand)]

@@ -1,7 +1,7 @@
 //! A workload at work: its clients in every region, and the table that follows them.
 
 use crate::live::Live;
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
 use meridian_workload::{Context, Worker, Workload};
 use parking_lot::Mutex;
 use std::sync::Arc;

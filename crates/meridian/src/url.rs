@@ -1,7 +1,7 @@
 //! `meridian url`: where a client of a node on this machine connects, and as whom.
 
 use clap::Args as ClapArgs;
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
 use meridian_server::{certs_dir, first_login, local_sql_addr_in, sql_addr_in};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -7,7 +7,7 @@ use crate::start;
 use crate::traffic::Traffic;
 use async_trait::async_trait;
 use clap::Args as ClapArgs;
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
 use meridian_workload::bank::{self, Bank, BankConfig};
 use meridian_workload::escrow::{self, Escrow, EscrowConfig};
 use meridian_workload::foreign::{self, Foreign, ForeignConfig};

@@ -56,27 +56,8 @@ pub use membership::certificates::Security;
 pub use membership::clocks::Accepted;
 pub use membership::founding::FOUNDING_PAUSE;
 pub use membership::peers::DEAD_AFTER_DEFAULT;
-pub use meridian_base as base;
-pub use meridian_pki as pki;
-pub use meridian_pod as shared_memory;
 pub use node::{Node, NodeConfig, cannot_listen};
 pub use operator::{Way, accept_clock_at, create_token, init_at, rotate_at, stand_at, status_of, versions_of};
 pub use room::RoomOptions;
 pub use rpc::{Between, Echoes, Links, Place};
 pub use txn::{Attempts, CommitProtocol, PrepareOrder, Protocol, Tally};
-
-pub use meridian_commit as commit;
-/// The name of the thread that writes the log.
-pub use meridian_raft::LOG_THREAD;
-/// What whoever starts a node chooses: where versions are kept, how the log is laid out, and, in
-/// the simulator, bugs.
-pub use meridian_raft::LogOptions;
-/// The engine of a group's primary: what the simulator's comparison of protocols drives without a
-/// node around it.
-pub use meridian_region as region;
-pub use meridian_region::{PlantedBug, Rules};
-/// How often the rows of tables that change are counted.
-pub use meridian_sql::session::Attention;
-/// Sessions: what `server` and `sim` run statements with.
-pub use meridian_sql::{env as sql_env, session};
-pub use meridian_store::{Backend, MemoryDisk, Options as StoreOptions};

@@ -27,7 +27,7 @@ mod ticket;
 mod watch;
 
 pub use group::{Group, found};
-pub use log::{LOG_THREAD, LogOptions, LogStatus, NodeLog};
+pub use log::{LogOptions, LogStatus, NodeLog};
 pub use machine::{AppliedEntry, MembershipBlob, Recovered, SnapshotHeader, SnapshotSink, SnapshotSource, StateMachine};
 pub use options::{Claim, GroupOptions, Members, Message, Progress, ProposeError, Role, Transport};
 pub use ticket::ProposeTicket;

@@ -4,7 +4,7 @@
 //! * [`world`]: clock, randomness, disk and network of a simulated machine.
 //! * [`cluster`]: machines and links, and what goes wrong with them.
 //! * [`sql_wire`]: how simulated clients talk to simulated nodes.
-//! * [`checkers`]: independent judges of recorded histories.
+//! * [`checkers`](meridian_workload::checkers): independent judges of recorded histories.
 //! * [`campaign`]: one seed from start to verdict, and many of them.
 //! * [`convoy`]: protocols, without nodes around them, under one load over one network: what global
 //!   transactions do to local ones.
@@ -16,4 +16,3 @@ pub mod sql_wire;
 pub mod world;
 
 pub use campaign::{Options, Report, main, run_seed};
-pub use meridian_workload::checkers;

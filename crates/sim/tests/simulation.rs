@@ -1,7 +1,7 @@
 //! Whole Meridian clusters in the simulator: the fixed seeds of `cargo test`.
 
-use meridian_node::PlantedBug;
-use meridian_node::commit::PlantedBug as BallotBug;
+use meridian_commit::PlantedBug as BallotBug;
+use meridian_region::PlantedBug;
 use meridian_sim::campaign::many::{self, Campaign, Outcome};
 use meridian_sim::campaign::options::{Bug, Options, WorkloadKind};
 use meridian_sim::campaign::report::Report;

@@ -1,6 +1,6 @@
 //! Processes of a bench: bounded in time, and ended whatever happens.
 
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;

@@ -6,7 +6,7 @@
 //! everywhere for the same seed (`sim::convoy`).
 
 use clap::Args as ClapArgs;
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
 use meridian_sim::convoy::{self, Config, Measured, Placement, System};
 use meridian_workload::histogram::Histogram;
 use std::fmt::Write;

@@ -5,7 +5,7 @@ use super::cluster::{Running, Shape, with_cluster, write};
 use super::latencies::millis;
 use crate::demo::REGIONS_DEFAULT;
 use clap::Args as ClapArgs;
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
 use meridian_workload::histogram::Histogram;
 use meridian_workload::{Client, Connector};
 use std::fmt::Write;

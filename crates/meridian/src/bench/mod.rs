@@ -24,7 +24,7 @@ mod tpcc;
 mod ycsb;
 
 use clap::Subcommand;
-use meridian_server::node::base::Result;
+use meridian_base::Result;
 use std::process::ExitCode;
 
 #[derive(Subcommand)]

@@ -3,7 +3,7 @@
 use crate::bench::child::{self, Server};
 use crate::client::PgClient;
 use crate::shell::target::Target;
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;

@@ -5,8 +5,8 @@
 //! times; the sides run in turns (crate `podbench`).
 
 use clap::Args as ClapArgs;
+use meridian_base::{Error, Result};
 use meridian_podbench::{Load, Measured, Prices, Run, Side};
-use meridian_server::node::base::{Error, Result};
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;

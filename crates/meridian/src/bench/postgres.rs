@@ -2,7 +2,7 @@
 //! ended.
 
 use super::child::{self, Server};
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;

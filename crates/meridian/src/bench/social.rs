@@ -9,7 +9,7 @@ use super::latencies::{self, Measured};
 use crate::demo::REGIONS_DEFAULT;
 use crate::traffic::Traffic;
 use clap::Args as ClapArgs;
-use meridian_server::node::base::Result;
+use meridian_base::Result;
 use meridian_workload::social::{OPERATIONS, Social, SocialConfig, Survive, Timelines};
 use meridian_workload::{Locality, Workload};
 use std::path::PathBuf;

@@ -1,10 +1,10 @@
 //! All nodes of a demonstration, in this process: real files, real sockets on loopback, injected
 //! distances.
 
+use meridian_base::limits::{GC_TTL_DEFAULT, MAX_OFFSET_DEFAULT};
+use meridian_base::{Error, Result};
+use meridian_node::{Links, Node, Place, Security};
 use meridian_pki::join::{TOKEN_LIFE_SECS, Token};
-use meridian_server::node::base::limits::{GC_TTL_DEFAULT, MAX_OFFSET_DEFAULT};
-use meridian_server::node::base::{Error, Result};
-use meridian_server::node::{Links, Node, Place, Security};
 use meridian_server::pgwire::ServerOptions;
 use meridian_server::{Memory, ProtocolThread, Server, ServerConfig, SessionThreads, certs_dir, first_login, local_sql_addr_in};
 use serde_json::{Value, json};

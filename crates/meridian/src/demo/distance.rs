@@ -1,6 +1,6 @@
 //! How far apart regions are: round trips, as data and from the command line.
 
-use meridian_server::node::{Between, Links, Place};
+use meridian_node::{Between, Links, Place};
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -24,7 +24,8 @@ use crate::url::{escaped_addr, url};
 use clap::Args as ClapArgs;
 pub use cluster::{Cluster, Layout};
 pub use distance::{Distances, REGIONS_DEFAULT, Sides, duration};
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
+use meridian_workload::escrow;
 use meridian_workload::movr::{self, Movr, MovrConfig};
 use meridian_workload::{Context, WallTimer, Workload};
 use parking_lot::Mutex;
@@ -215,7 +216,7 @@ impl Demo {
         let (addrs, local) = (cluster.sql_addrs(&regions), cluster.local_sql_addrs(&regions));
         let database = match (self.args.no_workload, self.args.quota) {
             (true, _) => "defaultdb",
-            (false, true) => quota::DATABASE,
+            (false, true) => escrow::DATABASE,
             (false, false) => movr::DATABASE,
         };
         let connector = Arc::new(PgConnector::new(local.clone(), "root", true));

@@ -2,8 +2,8 @@
 //! what each region has of it (docs/escrow.md).
 
 use crate::client::PgConnector;
-use meridian_server::node::base::Result;
-pub use meridian_workload::escrow::DATABASE;
+use meridian_base::Result;
+use meridian_workload::escrow::DATABASE;
 use meridian_workload::escrow::{Escrow, EscrowConfig};
 use meridian_workload::{Context, WallTimer};
 use parking_lot::Mutex;

@@ -6,7 +6,7 @@
 use super::Shell;
 use super::table::{self, Layout};
 use super::wire::Column;
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
 
 /// Relations that are neither the system's nor about large values.
 const OF_USERS: &str = "n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')";

@@ -24,7 +24,7 @@ pub mod target;
 pub mod wire;
 
 use input::{Input, Line};
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
 use split::{Piece, Splitter};
 use std::io::Write;
 use table::Layout;

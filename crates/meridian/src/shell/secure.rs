@@ -2,10 +2,10 @@
 //! passwords by SCRAM (RFC 5802, RFC 7677), certificates.
 
 use super::target::Target;
+use meridian_base::{Error, ErrorKind, Result};
 use meridian_pki::directory::Pair;
 use meridian_pki::tls::{SslMode, client_config, end_point};
 use meridian_pki::{Bundle, Certificate, Moment, PrivateKey};
-use meridian_server::node::base::{Error, ErrorKind, Result};
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

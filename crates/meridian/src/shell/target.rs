@@ -1,7 +1,7 @@
 //! `postgresql://user@host:port/database`: where a client connects.
 
 use super::secure::{Password, Secured, Tls};
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
 use std::fmt;
 use std::path::{Path, PathBuf};
 

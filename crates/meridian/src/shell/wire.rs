@@ -7,7 +7,7 @@
 use super::secure::{Login, Shaken, end_point_of, shake_hands};
 use super::target::Target;
 use crate::client::Duplex;
-use meridian_server::node::base::{Error, ErrorKind, Result};
+use meridian_base::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};

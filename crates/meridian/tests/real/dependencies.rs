@@ -43,6 +43,8 @@ const TESTS_MAY_USE: &[(&str, &[&str])] = &[
     ("pki", &["fixtures"]),
     ("sql", &["fixtures"]),
     ("node", &["fixtures"]),
+    // Nodes and messages that are not as they should be.
+    ("meridian", &["region", "store"]),
 ];
 
 /// Protocols: no async, threads, clocks or sockets. Of others' code they get bytes, formats and

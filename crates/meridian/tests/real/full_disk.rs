@@ -58,7 +58,7 @@ async fn count(client: &mut PgClient) -> i64 {
     }
 }
 
-async fn insert(client: &mut PgClient, from: i64, rows: i64) -> meridian_server::node::base::Result<()> {
+async fn insert(client: &mut PgClient, from: i64, rows: i64) -> meridian_base::Result<()> {
     let to = from + rows - 1;
     let sql = format!("INSERT INTO t SELECT i, repeat('abcdefgh', 128) FROM generate_series({from}, {to}) AS g(i)");
     client.execute(&sql).await.map(drop)

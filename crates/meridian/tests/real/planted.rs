@@ -1,18 +1,19 @@
 //! Nodes of a secure cluster in this process: renewal, and rules that are left out on purpose, to
 //! see that they are missed.
 
+use meridian_base::runtime::Runtime;
+use meridian_base::version::Versions;
+use meridian_base::{Clock, Error, GroupId, NodeId};
+use meridian_node::rpc::{Place, Rpc};
+use meridian_node::security::{Keys, Protection};
+use meridian_node::wire::{NodeRecord, Request, RotationStep, Standing};
+use meridian_node::{Node, NodeConfig, Security, Way, rotate_at, stand_at, status_of};
 use meridian_pki::directory::{Directory, NODE};
 use meridian_pki::join::Token;
 use meridian_pki::tls::Tls;
 use meridian_pki::{PlantedBug, Rules};
-use meridian_server::node::base::runtime::Runtime;
-use meridian_server::node::base::version::Versions;
-use meridian_server::node::base::{Clock, Error, GroupId, NodeId};
-use meridian_server::node::rpc::{Place, Rpc};
-use meridian_server::node::security::{Keys, Protection};
-use meridian_server::node::wire::{NodeRecord, Request, RotationStep, Standing};
-use meridian_server::node::{Backend, Node, NodeConfig, Security, Way, rotate_at, stand_at, status_of};
 use meridian_server::{MachineRuntime, local_addr};
+use meridian_store::Backend;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,18 +3,18 @@
 
 use crate::cluster::{id, sql, until};
 use crate::secure::{joiner, secure_specs, token};
+use meridian_base::runtime::Runtime;
+use meridian_base::version::Versions;
+use meridian_base::{Clock, NodeId};
+use meridian_node::rpc::{Place, Rpc};
+use meridian_node::security::{Keys, Protection};
+use meridian_node::wire::Request;
 use meridian_pki::authority::{Authority, Hosts};
 use meridian_pki::directory::{Directory, Pair};
 use meridian_pki::tls::Tls;
 use meridian_pki::verify::Bundle;
 use meridian_pki::{ClusterId, Moment, PrivateKey};
 use meridian_server::MachineRuntime;
-use meridian_server::node::base::runtime::Runtime;
-use meridian_server::node::base::version::Versions;
-use meridian_server::node::base::{Clock, NodeId};
-use meridian_server::node::rpc::{Place, Rpc};
-use meridian_server::node::security::{Keys, Protection};
-use meridian_server::node::wire::Request;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;

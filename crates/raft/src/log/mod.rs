@@ -31,7 +31,7 @@ use entries::{Entries, Found, Place};
 pub(crate) use frame::{EntryKind, Vote};
 
 use meridian_base::alarm::alarmed;
-use meridian_base::runtime::Runtime;
+use meridian_base::runtime::{LOG_THREAD, Runtime};
 use meridian_base::{Error, GroupId, LogPosition, Result};
 use parking_lot::Mutex;
 use segment::{FIRST_FRAME, Segment, disk_error, segment_path};
@@ -41,8 +41,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tokio::sync::{mpsc, oneshot, watch};
 use writer::{Job, Work, Writer};
 
-/// The name of the thread that writes the log.
-pub const LOG_THREAD: &str = "log";
 /// The thread of reads of entries that are not in memory any more.
 const LOG_READ_THREAD: &str = "log-read";
 /// The thread of work on snapshots.

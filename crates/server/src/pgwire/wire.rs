@@ -5,9 +5,10 @@
 
 use super::frontend::{self, Message};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
+use meridian_base::runtime::BoxFuture;
 use meridian_base::{Error, Result};
 use meridian_sql::catalog::system;
-use meridian_sql::session::{BoxFuture, CopyInput, Format, Formats, Mark, Notice, Output, OutputColumn};
+use meridian_sql::session::{CopyInput, Format, Formats, Mark, Notice, Output, OutputColumn};
 use meridian_sql::types::Type;
 use parking_lot::Mutex;
 use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};

@@ -1,6 +1,6 @@
 use crate::support::{TestNode, rows, session, start};
-use meridian_node::session::Shared;
 use meridian_server::MachineRuntime;
+use meridian_sql::session::Shared;
 use std::path::Path;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -140,7 +140,7 @@ async fn the_past_is_read_as_it_was() {
 }
 
 /// The SQLSTATE of a statement that must fail.
-async fn refused(session: &mut Box<dyn meridian_node::session::ClientSession>, sql: &str) -> String {
+async fn refused(session: &mut Box<dyn meridian_sql::session::ClientSession>, sql: &str) -> String {
     session.query_text(sql).await.map(|r| format!("{r:?}")).expect_err(sql).sqlstate().to_string()
 }
 

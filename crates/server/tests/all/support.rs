@@ -1,9 +1,10 @@
 //! Starting nodes for tests.
 
 use meridian_base::SessionId;
-use meridian_node::session::{ClientSession, SessionOptions, Shared};
-use meridian_node::{Backend, Node, NodeConfig, Place};
+use meridian_node::{Node, NodeConfig, Place};
 use meridian_server::MachineRuntime;
+use meridian_sql::session::{ClientSession, SessionOptions, Shared};
+use meridian_store::Backend;
 use std::path::Path;
 use std::sync::Arc;
 

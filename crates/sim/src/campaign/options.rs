@@ -1,8 +1,8 @@
 //! What a run may be told. What it is not told it draws from its seed.
 
 use super::scenario::Scenario;
-use meridian_node::PlantedBug;
-use meridian_node::commit::PlantedBug as BallotBug;
+use meridian_commit::PlantedBug as BallotBug;
+use meridian_region::PlantedBug;
 use meridian_workload::Workload;
 use meridian_workload::bank::{Bank, BankConfig};
 use meridian_workload::escrow::{Escrow, EscrowConfig};

@@ -10,14 +10,16 @@
 use super::options::{Bug, Options, WorkloadKind};
 use super::report::Report;
 use super::scenario::Scenario;
-use crate::checkers::{self, Promise};
 use crate::cluster::meridian::{Meridian, Tuning};
 use crate::cluster::{FaultPlan, Faults, Machines, Software, Topology};
 use crate::sql_wire::SimConnector;
 use crate::world::{Host, World};
 use meridian_base::limits::MAX_OFFSET_DEFAULT;
 use meridian_base::{Error, Result};
-use meridian_node::{Rules, Timing, commit};
+use meridian_commit as commit;
+use meridian_node::Timing;
+use meridian_region::Rules;
+use meridian_workload::checkers::{self, Promise};
 use meridian_workload::{Context, History, RetryPolicy, Stats, Stop, Verdict, Worker, Workload, list_append};
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;

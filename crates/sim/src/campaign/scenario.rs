@@ -4,8 +4,9 @@
 use super::options::Bug;
 use crate::cluster::{Deaf, Death, FaultPlan, RareFaults, Strike};
 use meridian_base::limits::{GC_TTL_DEFAULT, MAX_OFFSET_DEFAULT, PROTECTED_FOR_MAX};
-use meridian_node::commit::PlantedBug as BallotBug;
-use meridian_node::{PlantedBug, Timing};
+use meridian_commit::PlantedBug as BallotBug;
+use meridian_node::Timing;
+use meridian_region::PlantedBug;
 use meridian_workload::list_append::Extras;
 use rand::Rng;
 use rand::rngs::SmallRng;

@@ -8,13 +8,15 @@ use futures::future::LocalBoxFuture;
 use meridian_base::runtime::Runtime;
 use meridian_base::version::Versions;
 use meridian_base::{Error, GroupId, Result, SessionId, limits};
+use meridian_commit as commit;
 use meridian_node::DEAD_AFTER_DEFAULT;
-use meridian_node::session::{ClientSession, SessionOptions, Shared, StatementResult};
 use meridian_node::wire::{Request, Standing};
-use meridian_node::{
-    Attention, Backend, Echoes, FOUNDING_PAUSE, LogOptions, MemoryDisk, Node, NodeConfig, Place, Rules, StoreOptions, Timing,
-    commit,
-};
+use meridian_node::{Echoes, FOUNDING_PAUSE, Node, NodeConfig, Place, Timing};
+use meridian_raft::LogOptions;
+use meridian_region::Rules;
+use meridian_sql::session::Attention;
+use meridian_sql::session::{ClientSession, SessionOptions, Shared, StatementResult};
+use meridian_store::{Backend, MemoryDisk, Options as StoreOptions};
 use meridian_workload::{Rows, Told, Value};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};

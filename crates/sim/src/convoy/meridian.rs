@@ -12,7 +12,7 @@ use super::network::{Log, Machine, Micros, Network, PARTITIONS};
 use super::primary::{Applied, Execution, Out, Primary, group_of, partition_of, read_entry, write};
 use meridian_base::record::Payload;
 use meridian_base::{BallotMessage, CommitRequest, GroupId, Peer, Prepare, SchemaUse, Timestamp, TxnId};
-use meridian_node::commit::{Coordination, Verdict};
+use meridian_commit::{Coordination, Verdict};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;

@@ -10,11 +10,9 @@ use meridian_base::{
     BallotMessage, Clock, ColumnMask, CommitOutcome, CommitRequest, GroupId, Key, KeyRange, LogPosition, NodeId, Peer, ReadEntry,
     Refusal, SchemaUse, Target, Timestamp, TxnId, Write,
 };
-use meridian_node::Rules;
-use meridian_node::commit::{self, Action, Participant};
-use meridian_node::region::{
-    Certified, Deciding, Engine, GroupState, Moment, NotReady, Preparation, ReadGate, Ticket, Turn, Versions,
-};
+use meridian_commit::{self as commit, Action, Participant};
+use meridian_region::Rules;
+use meridian_region::{Certified, Deciding, Engine, GroupState, Moment, NotReady, Preparation, ReadGate, Ticket, Turn, Versions};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! New indexes that every replica fills by itself, while rows change and nodes die.
 
 use crate::script::{Cluster, US};
-use meridian_node::{PlantedBug, Rules};
+use meridian_region::{PlantedBug, Rules};
 use meridian_sim::cluster::meridian::Tuning;
 use std::time::Duration;
 

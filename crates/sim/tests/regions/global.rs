@@ -1,7 +1,7 @@
 //! GLOBAL tables: read in every region without leaving it, written for everybody at once.
 
 use super::script::{ASIA, Cluster, EU, US};
-use meridian_node::{PlantedBug, Rules};
+use meridian_region::{PlantedBug, Rules};
 use meridian_sim::cluster::meridian::Tuning;
 use std::time::Duration;
 

@@ -3,11 +3,11 @@
 //! Everything below a session is generic over its [`Environment`]. It is compiled in the crate that
 //! turns a session into one of these objects, and in no other one.
 
-use super::output::BoxFuture;
 use super::text::Collector;
 use super::{BindArguments, CancelHandle, Output, Session, SessionOptions, Shared, StatementResult, TransactionStatus};
 use crate::catalog::{Catalog, CatalogChange, Descriptor};
 use crate::env::Environment;
+use meridian_base::runtime::BoxFuture;
 use meridian_base::{Error, Result, limits};
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! `COPY … FROM STDIN` and `COPY … TO STDOUT`.
 
 use super::copy_format::{CopyFormat, CopyKind, Decoder, Encoder, Field};
-use super::output::{BoxFuture, CopyInput, Output};
+use super::output::{CopyInput, Output};
 use super::run::{HELD_BYTES_MAX, check_round_trips, confirmed, interruptible, too_much_held};
 use super::system::StatementSystem;
 use super::{Format, Formats, Session};
@@ -17,6 +17,7 @@ use crate::shared::Company;
 use crate::types::{Datum, EvalContext, RowView, Type};
 use bytes::{BufMut, BytesMut};
 use futures::stream::{FuturesUnordered, StreamExt};
+use meridian_base::runtime::BoxFuture;
 use meridian_base::{Error, Result, limits};
 use std::sync::Arc;
 use std::task::Poll;

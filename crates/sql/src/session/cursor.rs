@@ -5,7 +5,7 @@ use super::extended::{Named, Place, Portal, PortalState};
 use super::run::Fetching;
 use super::run::TagText;
 use super::simple::Manner;
-use super::{BoxFuture, Formats, Output, OutputColumn, Session};
+use super::{Formats, Output, OutputColumn, Session};
 use crate::env::Environment;
 use crate::exec::{Execution, Fetched, RowSink};
 use crate::parse::ast::{self, CloseCursor, Expr, Ident};
@@ -14,6 +14,7 @@ use crate::parse::{Fetch, FetchTarget, Statement, parse_one_statement};
 use crate::plan::Tag;
 use crate::types::cast::{can_cast, cast};
 use crate::types::{CastContext, Datum, RowView, Type};
+use meridian_base::runtime::BoxFuture;
 use meridian_base::{Error, Result};
 use std::sync::Arc;
 

@@ -64,7 +64,7 @@ pub use crate::types::Format;
 pub use client::{ClientSession, SessionFactory};
 pub use extended::BindArguments;
 pub use jobs::adopt;
-pub use output::{BoxFuture, CopyInput, Formats, Mark, Notice, Output};
+pub use output::{CopyInput, Formats, Mark, Notice, Output};
 pub use statistics::{Attention, keep_up};
 pub use text::StatementResult;
 

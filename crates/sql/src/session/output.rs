@@ -8,7 +8,7 @@
 use crate::plan::OutputColumn;
 use crate::types::{Format, Type};
 use bytes::{Bytes, BytesMut};
-pub use meridian_base::runtime::BoxFuture;
+use meridian_base::runtime::BoxFuture;
 use meridian_base::{Error, Result};
 
 /// The formats of a row's fields.

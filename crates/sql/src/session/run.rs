@@ -1,6 +1,6 @@
 //! Planning a statement through the cache and running it in the open transaction.
 
-use super::output::{BoxFuture, Output};
+use super::output::Output;
 use super::settings::Values;
 use super::system::{StatementSystem, refuse_in_read_only};
 use super::{Formats, Session};
@@ -11,6 +11,7 @@ use crate::parse::Statement;
 use crate::plan::{self, PlanContext, Prepared, Tag};
 use crate::shared::plans::{Plan, PlanKey};
 use crate::types::{Datum, EvalContext, RowView, Type};
+use meridian_base::runtime::BoxFuture;
 use meridian_base::{Error, ErrorKind, Result, Timestamp, limits};
 use std::fmt::Write as _;
 use std::future::Future;

@@ -1,8 +1,9 @@
 //! Results as text: for tests, the simulator and internal use.
 
-use super::{BoxFuture, CopyInput, Format, Formats, Mark, Notice, Output, OutputColumn};
+use super::{CopyInput, Format, Formats, Mark, Notice, Output, OutputColumn};
 use crate::types::Type;
 use bytes::BytesMut;
+use meridian_base::runtime::BoxFuture;
 use meridian_base::{Error, Result};
 
 /// The result of one statement, as text.

@@ -28,7 +28,7 @@ use super::cluster::{Running, Shape, with_cluster, write};
 use clap::Args as ClapArgs;
 use demand::{Demand, Load};
 use faults::{Fault, Plan};
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
 use modes::{Making, Mode, Store};
 use report::Compared;
 use series::{Bin, HOUR};

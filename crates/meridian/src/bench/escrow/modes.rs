@@ -16,7 +16,7 @@
 //! tokens, which is why Samya's evaluation has no failures for it.
 
 use clap::ValueEnum;
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
 use meridian_workload::client::Value;
 use meridian_workload::session::{Attempted, Session};
 use meridian_workload::{Context, schema};

@@ -12,7 +12,7 @@ use super::faults::Plan;
 use super::modes::{Answer, Client, Store};
 use crate::bench::cluster::Running;
 use futures::future::try_join_all;
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
 use meridian_workload::Context;
 use meridian_workload::histogram::Histogram;
 use meridian_workload::session::RetryPolicy;

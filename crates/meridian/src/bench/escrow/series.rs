@@ -1,6 +1,6 @@
 //! How many tokens are acquired and released in five minutes each: from a file, or made up.
 
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
 use std::path::Path;
 
 /// Bins of an hour.

@@ -63,7 +63,7 @@ fn millis(a: usize, b: usize) -> u32 {
 mod tests {
     use super::*;
     use crate::demo::Distances;
-    use meridian_server::node::Place;
+    use meridian_node::Place;
     use std::time::Duration;
 
     fn millis_between(count: usize, a: &str, b: &str) -> u128 {

@@ -18,7 +18,7 @@ mod sides;
 use super::cluster::{Running, Shape, with_cluster, write};
 use crate::demo::REGIONS_DEFAULT;
 use clap::Args as ClapArgs;
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
 use meridian_workload::multi_region::{Homes, Mix};
 use report::Compared;
 use run::Bench;

@@ -299,7 +299,7 @@ pub(super) fn csv(all: &[Compared]) -> String {
 mod tests {
     use super::super::sides::{BASELINES, RETRIES};
     use super::*;
-    use meridian_server::node::{Attempts, Tally};
+    use meridian_node::{Attempts, Tally};
 
     fn run(commits: u64, millis: u64) -> Run {
         let mut measured = Measured::default();

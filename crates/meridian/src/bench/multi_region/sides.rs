@@ -1,6 +1,6 @@
 //! Who is compared: choices of the protocol, and where the tables are at home.
 
-use meridian_server::node::{CommitProtocol, PrepareOrder, Protocol};
+use meridian_node::{CommitProtocol, PrepareOrder, Protocol};
 use meridian_workload::multi_region::Homes;
 
 /// One of those compared.

@@ -15,7 +15,7 @@ mod tpcc;
 
 use super::postgres::Programs;
 use clap::Args as ClapArgs;
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
 use side::Sides;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

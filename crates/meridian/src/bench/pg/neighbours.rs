@@ -8,7 +8,7 @@ use super::side::{Side, Sides};
 use super::{Args, csv_of, verdict, write};
 use crate::bench::latencies;
 use crate::client::PgClient;
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
 use meridian_workload::client::Client;
 use meridian_workload::histogram::Histogram;
 use std::collections::BTreeMap;

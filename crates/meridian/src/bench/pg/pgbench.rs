@@ -3,7 +3,7 @@
 use super::side::{Side, Sides, USER};
 use super::{Args, csv_of, verdict, write};
 use crate::bench::report::{self, Compared, Round, Run, Spread};
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
 use std::fmt::Write;
 use std::process::Command;
 use std::time::Duration;

@@ -4,7 +4,7 @@ use super::side::{Side, Sides};
 use super::{Args, csv_of, verdict, write};
 use crate::bench::report::{self, Spread};
 use crate::client::PgClient;
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
 use meridian_workload::client::{Client, Rows};
 use std::fmt::Write;
 use std::time::Duration;

@@ -4,7 +4,7 @@ use crate::bench::child;
 use crate::bench::node_process::NodeProcess;
 use crate::bench::postgres::{Postgres, Programs};
 use crate::client::PgClient;
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
 use meridian_workload::client::Client;
 use std::path::PathBuf;
 use std::process::Command;

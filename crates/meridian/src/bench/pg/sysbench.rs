@@ -3,7 +3,7 @@
 use super::side::{Side, Sides, USER, find_program};
 use super::{Args, csv_of, write};
 use crate::bench::report::{self, Compared, Round, Run};
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
 use meridian_workload::client::Client;
 use std::path::{Path, PathBuf};
 use std::process::Command;

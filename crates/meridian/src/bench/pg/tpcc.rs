@@ -4,7 +4,7 @@
 use super::side::{Side, Sides, USER, find_program};
 use super::{Args, csv_of, verdict, write};
 use crate::bench::report::{self, Spread};
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
 use meridian_workload::client::Client;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

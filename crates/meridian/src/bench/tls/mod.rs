@@ -17,7 +17,7 @@ use crate::bench::report::{self, Run, Spread};
 use crate::bench::{child, postgres};
 use clap::{Args as ClapArgs, ValueEnum};
 use contender::Contender;
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
 use meridian_workload::client::Client;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

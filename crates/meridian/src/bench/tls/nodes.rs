@@ -4,7 +4,7 @@ use super::contender::Contender;
 use super::{Bench, SETUP_LIMIT};
 use crate::bench::child;
 use crate::bench::node_process::{NodeProcess, this_program};
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
 use meridian_workload::client::Client;
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 use super::Bench;
 use super::contender::Contender;
 use crate::bench::child;
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::watch;

@@ -4,7 +4,7 @@
 use crate::bench::child::{self, Server};
 use crate::client::PgClient;
 use crate::demo::Layout;
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
 use meridian_workload::schema;
 use std::path::{Path, PathBuf};
 use std::process::Command;

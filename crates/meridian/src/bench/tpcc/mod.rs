@@ -16,7 +16,7 @@ use crate::traffic::Traffic;
 use crate::workload::TpccArgs;
 use clap::Args as ClapArgs;
 use cluster::Cluster;
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
 use meridian_workload::tpcc::{DATABASE, TRANSACTIONS, Tpcc};
 use meridian_workload::{Context, Progress, RetryPolicy, WallTimer, Workload};
 use std::path::PathBuf;

@@ -12,7 +12,7 @@ use crate::bench::cluster::{Running, Shape, with_cluster, write};
 use crate::bench::latencies;
 use crate::demo::REGIONS_DEFAULT;
 use clap::Args as ClapArgs;
-use meridian_server::node::base::Result;
+use meridian_base::Result;
 use meridian_workload::ycsb::{Distribution, Mix, Operation, Reads, Table, Ycsb, YcsbConfig};
 use meridian_workload::{Context, Locality, WallTimer};
 use std::path::PathBuf;
@@ -182,7 +182,7 @@ impl Bench<'_> {
 
     fn plot(&self, name: &str, lines: &[plot::Line]) -> Result<()> {
         let Some(dir) = &self.args.plots else { return Ok(()) };
-        let failed = |e| meridian_server::node::base::Error::fatal(format!("cannot make {}: {e}", dir.display()));
+        let failed = |e| meridian_base::Error::fatal(format!("cannot make {}: {e}", dir.display()));
         std::fs::create_dir_all(dir).map_err(failed)?;
         write(&dir.join(format!("{name}.svg")), &plot::svg(name, lines))?;
         write(&dir.join(format!("{name}.csv")), &plot::csv(lines))

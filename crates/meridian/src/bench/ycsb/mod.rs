@@ -13,7 +13,7 @@ mod staleness;
 use super::cluster::{Running, over_regions};
 use super::latencies::{self, Measured};
 use crate::traffic::Traffic;
-use meridian_server::node::base::Result;
+use meridian_base::Result;
 use meridian_workload::histogram::Histogram;
 use meridian_workload::ycsb::{DATABASE, Found, Ycsb};
 use meridian_workload::{Context, Workload, schema};

@@ -3,7 +3,7 @@
 
 use crate::bench::cluster::Running;
 use futures::FutureExt;
-use meridian_server::node::base::{Error, Result};
+use meridian_base::{Error, Result};
 use meridian_workload::histogram::Histogram;
 use meridian_workload::session::is_retryable;
 use meridian_workload::ycsb::DATABASE;

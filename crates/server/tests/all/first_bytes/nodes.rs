@@ -1,11 +1,12 @@
 //! The port for nodes.
 
 use super::{Mutator, corpus};
-use meridian_node::{Backend, Node, NodeConfig, Place, Security};
+use meridian_node::{Node, NodeConfig, Place, Security};
 use meridian_pki::join::{Joiner, Token};
 use meridian_pki::tls::name_of;
 use meridian_pki::{Moment, PrivateKey, Rules};
 use meridian_server::MachineRuntime;
+use meridian_store::Backend;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -23,5 +23,4 @@ pub mod threads;
 
 pub use assembly::{Memory, PodPlace, Server, ServerConfig, certs_dir, local_addr, local_sql_addr_in, sql_addr_in};
 pub use machine::MachineRuntime;
-pub use meridian_node as node;
 pub use threads::{ProtocolThread, SessionThreads, background_scheduler};

@@ -65,10 +65,10 @@ impl Op {
         rt: &'a mut Runtime<'r, T>,
         want: usize,
     ) -> BoxFuture<'a, Result<Option<Vec<Row>>>> {
+        if rt.shared.stats.is_none() {
+            return self.step(rt, want);
+        }
         Box::pin(async move {
-            if rt.shared.stats.is_none() {
-                return self.step(rt, want).await;
-            }
             let (node, is_new) = (self.node.clone(), matches!(self.state, State::New));
             let start = rt.ctx.system.now_micros();
             let rows = self.step(rt, want).await;
@@ -77,51 +77,73 @@ impl Op {
         })
     }
 
-    async fn step<T: Transaction>(&mut self, rt: &mut Runtime<'_, T>, want: usize) -> Result<Option<Vec<Row>>> {
-        rt.pause().await?;
+    /// A future for each kind of operator that may run for each row of another one: it is made by
+    /// copying all the room that it has, and one for all kinds has the room of the largest.
+    fn step<'a, 'r: 'a, T: Transaction + 'a>(
+        &'a mut self,
+        rt: &'a mut Runtime<'r, T>,
+        want: usize,
+    ) -> BoxFuture<'a, Result<Option<Vec<Row>>>> {
         let node = self.node.clone();
         match &*node {
-            Node::Scan(s) => {
-                if matches!(self.state, State::New) {
-                    self.state = State::Scan(ScanState::new(s, &self.frame, rt, want).await?);
-                }
-                let State::Scan(state) = &mut self.state else { return Ok(None) };
-                state.next(s, &self.frame, rt, want).await
+            Node::Scan(_) => Box::pin(async move { self.scan(&node, rt, want).await }),
+            Node::Filter { .. } => Box::pin(async move { self.filter(&node, rt, want).await }),
+            Node::Project { .. } => Box::pin(async move { self.project(&node, rt, want).await }),
+            Node::Limit { .. } => Box::pin(async move { self.limit(&node, rt, want).await }),
+            Node::Aggregate { .. } => Box::pin(async move { self.aggregate(&node, rt).await }),
+            Node::Sort { .. } => Box::pin(async move { self.sort(&node, rt).await }),
+            Node::WorkTable { .. } => Box::pin(async move { self.work_table(&node, rt).await }),
+            Node::HashJoin { .. } | Node::LoopJoin { .. } => Box::pin(async move {
+                rt.pause().await?;
+                join::next(self, &node, rt, want).await
+            }),
+            _ => Box::pin(async move { self.others(&node, rt, want).await }),
+        }
+    }
+
+    async fn scan<T: Transaction>(&mut self, node: &Node, rt: &mut Runtime<'_, T>, want: usize) -> Result<Option<Vec<Row>>> {
+        rt.pause().await?;
+        let Node::Scan(s) = node else { return Ok(None) };
+        if matches!(self.state, State::New) {
+            self.state = State::Scan(ScanState::new(s, &self.frame, rt, want).await?);
+        }
+        let State::Scan(state) = &mut self.state else { return Ok(None) };
+        state.next(s, &self.frame, rt, want).await
+    }
+
+    async fn filter<T: Transaction>(&mut self, node: &Node, rt: &mut Runtime<'_, T>, want: usize) -> Result<Option<Vec<Row>>> {
+        rt.pause().await?;
+        let Node::Filter { input, conds } = node else { return Ok(None) };
+        let mut op = self.input(input);
+        let r = loop {
+            let Some(rows) = op.next(rt, want).await? else { break None };
+            let kept = filter(rows, conds, &self.frame, rt).await?;
+            if !kept.is_empty() {
+                break Some(kept);
             }
-            Node::Filter { input, conds } => {
-                let mut op = self.input(input);
-                let r = loop {
-                    let Some(rows) = op.next(rt, want).await? else { break None };
-                    let kept = filter(rows, conds, &self.frame, rt).await?;
-                    if !kept.is_empty() {
-                        break Some(kept);
-                    }
-                };
-                self.state = State::Input(op);
-                Ok(r)
-            }
+        };
+        self.state = State::Input(op);
+        Ok(r)
+    }
+
+    async fn others<T: Transaction>(&mut self, node: &Node, rt: &mut Runtime<'_, T>, want: usize) -> Result<Option<Vec<Row>>> {
+        rt.pause().await?;
+        match node {
             Node::Numbers(numbers) => numbers::next(self, numbers, rt, want).await,
             Node::Estimates(estimates) => numbers::estimate::next(self, estimates, rt, want).await,
             Node::Shares(shares) => numbers::shares::next(self, shares, rt, want).await,
-            Node::Project { input, exprs } => self.project(input, exprs, rt, want).await,
-            Node::Limit { input, limit, offset } => self.limit(input, limit.as_ref(), offset.as_ref(), rt, want).await,
-            Node::HashJoin { .. } | Node::LoopJoin { .. } => join::next(self, &node, rt, want).await,
-            Node::Function { .. } | Node::ProjectSet { .. } => sets::next(self, &node, rt, want).await,
+            Node::Function { .. } | Node::ProjectSet { .. } => sets::next(self, node, rt, want).await,
             Node::LockRows { input, plan } => lock_rows::next(self, input, plan, rt, want).await,
             Node::Distinct { input, on } => self.distinct(input, on.as_deref(), rt, want).await,
-            _ => self.computed(&node, rt).await,
+            _ => self.computed(node, rt).await,
         }
     }
 
     /// Computes a batch of rows: no more than are wanted, since others may fail. A batch of large
     /// values ends at [`BATCH_BYTES`]: its receiver has room for [`BATCH`] rows of the usual size.
-    async fn project<T: Transaction>(
-        &mut self,
-        input: &Arc<Node>,
-        exprs: &[Scalar],
-        rt: &mut Runtime<'_, T>,
-        want: usize,
-    ) -> Result<Option<Vec<Row>>> {
+    async fn project<T: Transaction>(&mut self, node: &Node, rt: &mut Runtime<'_, T>, want: usize) -> Result<Option<Vec<Row>>> {
+        rt.pause().await?;
+        let Node::Project { input, exprs } = node else { return Ok(None) };
         if matches!(self.state, State::New) {
             self.state = State::Project { input: self.child(input), rows: VecDeque::new() };
         }
@@ -165,10 +187,14 @@ impl Op {
                     let args = eval_all(args, &[], &self.frame, rt).await?;
                     State::Shared(cte(*id, body, step.as_ref(), args, rt).await?, 0)
                 }
-                Node::WorkTable { id } => State::Shared(rt.shared.work_tables.get(id).cloned().unwrap_or_default(), 0),
                 _ => State::Rows(VecDeque::from(self.all_rows(node, rt).await?).into()),
             };
         }
+        Ok(self.ready())
+    }
+
+    /// A batch of the rows that are there.
+    fn ready(&mut self) -> Option<Vec<Row>> {
         let next: Vec<Row> = match &mut self.state {
             State::Rows(rows) => {
                 let take = rows.len().min(BATCH);
@@ -181,7 +207,41 @@ impl Op {
             }
             _ => Vec::new(),
         };
-        Ok((!next.is_empty()).then_some(next))
+        (!next.is_empty()).then_some(next)
+    }
+
+    async fn aggregate<T: Transaction>(&mut self, node: &Node, rt: &mut Runtime<'_, T>) -> Result<Option<Vec<Row>>> {
+        rt.pause().await?;
+        let Node::Aggregate { input, keys, aggs } = node else { return Ok(None) };
+        if matches!(self.state, State::New) {
+            let rows = aggregate::rows(input, keys, aggs, &self.frame, rt).await?;
+            self.state = State::Rows(VecDeque::from(rows).into());
+        }
+        Ok(self.ready())
+    }
+
+    async fn sort<T: Transaction>(&mut self, node: &Node, rt: &mut Runtime<'_, T>) -> Result<Option<Vec<Row>>> {
+        rt.pause().await?;
+        let Node::Sort { input, keys, most } = node else { return Ok(None) };
+        if matches!(self.state, State::New) {
+            let most = match most {
+                Some(most) => most.count(&self.frame, rt).await?,
+                None => None,
+            };
+            let rows = first_of(input, keys, most.unwrap_or(usize::MAX), &self.frame, rt).await?;
+            self.state = State::Rows(VecDeque::from(rows).into());
+        }
+        Ok(self.ready())
+    }
+
+    /// What the step before of a recursive query has found.
+    async fn work_table<T: Transaction>(&mut self, node: &Node, rt: &mut Runtime<'_, T>) -> Result<Option<Vec<Row>>> {
+        rt.pause().await?;
+        let Node::WorkTable { id } = node else { return Ok(None) };
+        if matches!(self.state, State::New) {
+            self.state = State::Shared(rt.shared.work_tables.get(id).cloned().unwrap_or_default(), 0);
+        }
+        Ok(self.ready())
     }
 
     async fn all_rows<T: Transaction>(&mut self, node: &Node, rt: &mut Runtime<'_, T>) -> Result<Vec<Row>> {
@@ -198,14 +258,6 @@ impl Op {
                 let rows = of.rows(rt.ctx.system, rt.ctx.sequences).await?;
                 Ok(rows.into_iter().map(|r| columns.iter().map(|c| r[*c].clone()).collect()).collect())
             }
-            Node::Sort { input, keys, most } => {
-                let most = match most {
-                    Some(most) => most.count(&frame, rt).await?,
-                    None => None,
-                };
-                first_of(input, keys, most.unwrap_or(usize::MAX), &frame, rt).await
-            }
-            Node::Aggregate { input, keys, aggs } => aggregate::rows(input, keys, aggs, &frame, rt).await,
             Node::Window { input, calls } => window::rows(input, calls, &frame, rt).await,
             Node::SetOp { op, all, left, right } => {
                 let l = Kept::from(collect(left, &frame, rt).await?);
@@ -223,14 +275,10 @@ impl Op {
         }
     }
 
-    async fn limit<T: Transaction>(
-        &mut self,
-        input: &Arc<Node>,
-        limit: Option<&Scalar>,
-        offset: Option<&Scalar>,
-        rt: &mut Runtime<'_, T>,
-        want: usize,
-    ) -> Result<Option<Vec<Row>>> {
+    async fn limit<T: Transaction>(&mut self, node: &Node, rt: &mut Runtime<'_, T>, want: usize) -> Result<Option<Vec<Row>>> {
+        rt.pause().await?;
+        let Node::Limit { input, limit, offset } = node else { return Ok(None) };
+        let (limit, offset) = (limit.as_ref(), offset.as_ref());
         if matches!(self.state, State::New) {
             let frame = self.frame.clone();
             let skip = row_count(offset, "OFFSET", "2201X", &frame, rt).await?.unwrap_or(0);

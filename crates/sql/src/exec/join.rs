@@ -13,12 +13,12 @@ use super::op::{Op, State, collect};
 use super::{BATCH, Runtime, batch, scan};
 use crate::env::Transaction;
 use crate::plan::eval::bulk::Bulk;
-use crate::plan::node::{KeyPart, Node, Scan};
+use crate::plan::node::{KeyPart, Node, Scalar, Scan};
 use crate::plan::rel::JoinKind;
 use crate::types::Datum;
 use meridian_base::{Error, Key, Result};
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 /// The state of a join.
@@ -39,6 +39,42 @@ pub(crate) struct JoinState {
     /// Of a full join: how many rows of the right side were asked whether they did.
     asked: usize,
     table: Table,
+    pair: Pair,
+}
+
+/// What the conditions of a join read of a pair of rows: nothing else is copied of the pairs that
+/// do not match, which may be most.
+struct Pair {
+    left: Vec<usize>,
+    /// Places in the right row.
+    right: Vec<usize>,
+    /// Where the left row ends.
+    width: usize,
+    row: Row,
+}
+
+impl Pair {
+    fn of(on: &[Scalar], widths: (usize, usize)) -> Pair {
+        let slots = on.iter().map(|condition| condition.expr.slots_with_subqueries()).collect::<Option<Vec<_>>>();
+        let slots: BTreeSet<usize> = match slots {
+            Some(slots) => slots.into_iter().flatten().map(|slot| slot as usize).collect(),
+            // A subquery that is planned when it runs may read any.
+            None => (0..widths.0 + widths.1).collect(),
+        };
+        let (left, right): (Vec<usize>, Vec<usize>) = slots.into_iter().partition(|slot| *slot < widths.0);
+        let right = right.into_iter().map(|slot| slot - widths.0).collect();
+        Pair { left, right, width: widths.0, row: vec![Datum::Null; widths.0 + widths.1] }
+    }
+    fn set_left(&mut self, left: &[Datum]) {
+        for slot in &self.left {
+            self.row[*slot].clone_from(&left[*slot]);
+        }
+    }
+    fn set_right(&mut self, right: &[Datum]) {
+        for slot in &self.right {
+            self.row[self.width + *slot].clone_from(&right[*slot]);
+        }
+    }
 }
 
 /// A left row, and where its partners come from.
@@ -69,7 +105,11 @@ struct Own {
 
 /// A row that may be a partner.
 enum Candidate {
-    Kept(usize),
+    Kept {
+        at: usize,
+        /// It is known to be one.
+        matches: bool,
+    },
     Own(Row),
 }
 
@@ -135,9 +175,9 @@ pub(crate) async fn next<T: Transaction>(
 }
 
 async fn open<T: Transaction>(op: &Op, node: &Node, frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<JoinState> {
-    let (left, right, keys) = match node {
-        Node::HashJoin { left, right, right_keys, .. } => (left, Some(right), Some(right_keys)),
-        Node::LoopJoin { left, right, args, .. } => (left, args.is_empty().then_some(right), None),
+    let (left, right, keys, on, widths) = match node {
+        Node::HashJoin { left, right, right_keys, on, widths, .. } => (left, Some(right), Some(right_keys), on, widths),
+        Node::LoopJoin { left, right, args, on, widths, .. } => (left, args.is_empty().then_some(right), None, on, widths),
         _ => return Err(Error::internal("not a join")),
     };
     let mut state = JoinState {
@@ -151,6 +191,7 @@ async fn open<T: Transaction>(op: &Op, node: &Node, frame: &Frame, rt: &mut Runt
         matched: Vec::new(),
         asked: 0,
         table: Table::default(),
+        pair: Pair::of(on, *widths),
     };
     if let (Some(right), Some(right_keys)) = (right, keys.filter(|_| is_any_enough(node)))
         && let Some(mut found) = batch::distinct_keys(right, right_keys, frame, rt).await?
@@ -260,18 +301,27 @@ async fn join<T: Transaction>(
                 },
                 _ => From::All(0),
             };
+            if !matches!(from, From::Own(_)) {
+                state.pair.set_left(&left);
+            }
             state.current = Some(Current { left, any: false, from });
         }
         let Some(current) = &mut state.current else { break };
         let candidate = match &mut current.from {
             From::Chain(next) => {
-                let row = *next;
-                *next = row.and_then(|row| state.table.next[row]);
-                row.map(Candidate::Kept)
+                let rest = || {
+                    let row = *next;
+                    *next = row.and_then(|row| state.table.next[row]);
+                    row
+                };
+                candidate(rest, &kept, on, &mut state.pair, frame, rt).await?
             }
             From::All(next) => {
-                *next += 1;
-                (*next <= kept.len()).then(|| Candidate::Kept(*next - 1))
+                let rest = || {
+                    *next += 1;
+                    (*next <= kept.len()).then(|| *next - 1)
+                };
+                candidate(rest, &kept, on, &mut state.pair, frame, rt).await?
             }
             From::Own(own) => {
                 let want = if is_any_enough { 1 } else { BATCH };
@@ -291,17 +341,17 @@ async fn join<T: Transaction>(
                     true => row.append(&mut current.left),
                     false => row.extend(current.left.iter().cloned()),
                 }
-                let place = match candidate {
-                    Candidate::Kept(i) => {
-                        row.extend(kept[i].iter().cloned());
-                        Some(i)
+                let (place, matches) = match candidate {
+                    Candidate::Kept { at, matches } => {
+                        row.extend(kept[at].iter().cloned());
+                        (Some(at), matches)
                     }
                     Candidate::Own(mut own) => {
                         row.append(&mut own);
-                        None
+                        (None, false)
                     }
                 };
-                if all_true(on, &row, frame, rt).await? {
+                if matches || all_true(on, &row, frame, rt).await? {
                     current.any = true;
                     if let Some(matched) = place.and_then(|i| state.matched.get_mut(i)) {
                         *matched = true;
@@ -337,6 +387,29 @@ async fn join<T: Transaction>(
         }
     }
     Ok(())
+}
+
+/// The first of the rest of the right rows that matches, or may.
+async fn candidate<T: Transaction>(
+    mut rest: impl FnMut() -> Option<usize>,
+    kept: &Kept,
+    on: &[Scalar],
+    pair: &mut Pair,
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Option<Candidate>> {
+    while let Some(at) = rest() {
+        if on.is_empty() {
+            return Ok(Some(Candidate::Kept { at, matches: true }));
+        }
+        rt.step().await?;
+        pair.set_right(&kept[at]);
+        match rt.at_hand(frame).1.hold(on, &pair.row) {
+            Some(false) => {}
+            holds => return Ok(Some(Candidate::Kept { at, matches: holds.is_some() })),
+        }
+    }
+    Ok(None)
 }
 
 impl Own {

@@ -138,7 +138,8 @@ fn push_test(kind: JoinKind, (left, right): (Rel, Rel), on: Vec<Expr>, conds: Ve
     above_of(Rel::Join { kind, left, right, on }, above, uses)
 }
 
-/// A left join, which becomes an inner one if a condition drops all rows without a partner.
+/// A left join, which becomes an inner one if a condition drops all rows without a partner, and an
+/// anti-join if one drops all rows with one.
 fn push_left_join(left: Box<Rel>, right: Box<Rel>, on: Vec<Expr>, conds: Vec<Expr>, uses: &Uses) -> Rel {
     let left_cols: BTreeSet<ColId> = left.cols().into_iter().collect();
     let right_cols: BTreeSet<ColId> = right.cols().into_iter().collect();
@@ -154,6 +155,16 @@ fn push_left_join(left: Box<Rel>, right: Box<Rel>, on: Vec<Expr>, conds: Vec<Exp
         conds.extend(to_right);
         return inner_cluster(Rel::Join { kind: JoinKind::Inner, left, right, on }, conds, uses);
     }
+    let says_lone =
+        |c: &Expr| matches!(c, Expr::IsNull(e) if matches!(**e, Expr::Column(id) if is_set(id, &right, &on, &to_right)));
+    if above.iter().any(says_lone) && !right.changes() && !right.free_columns().iter().any(|id| left_cols.contains(id)) {
+        let above = above.into_iter().filter(|c| !says_lone(c)).collect();
+        let on = on.into_iter().chain(to_right).collect();
+        let lone = push_test(JoinKind::Anti, (*left, *right), on, to_left, uses);
+        let of_left = left_cols.into_iter().map(|id| (id, Expr::Column(id)));
+        let exprs = of_left.chain(right_cols.into_iter().map(|id| (id, Expr::NULL))).collect();
+        return above_of(Rel::Project { input: Box::new(lone), exprs }, above, uses);
+    }
     // A value that the left side has is the only one that a partner can have.
     let known: Vec<Expr> = on.iter().chain(&to_left).cloned().collect();
     let of_right = |c: &Expr| c.columns().iter().any(|id| right_cols.contains(id));
@@ -161,6 +172,24 @@ fn push_left_join(left: Box<Rel>, right: Box<Rel>, on: Vec<Expr>, conds: Vec<Exp
     let on = on.into_iter().map(|c| subqueries(c, uses)).collect();
     let (left, right) = (Box::new(push(*left, to_left, uses)), Box::new(push(*right, to_right, uses)));
     above_of(Rel::Join { kind: JoinKind::Left, left, right, on }, above, uses)
+}
+
+/// Whether a column of a join's right side is never NULL in a row that is a partner.
+fn is_set(id: ColId, right: &Rel, on: &[Expr], to_right: &[Expr]) -> bool {
+    let alone = BTreeSet::from([id]);
+    on.iter().chain(to_right).any(|c| rejects_nulls(c, &alone)) || is_not_null(id, right)
+}
+
+/// Whether a column's table says that it is never NULL.
+fn is_not_null(id: ColId, rel: &Rel) -> bool {
+    match rel {
+        Rel::Table { table, base, .. } => {
+            let at = id.checked_sub(*base).map(|ordinal| ordinal as usize);
+            at.and_then(|at| table.columns.get(at)).is_some_and(|column| column.not_null)
+        }
+        Rel::Filter { input, .. } => is_not_null(id, input),
+        _ => false,
+    }
 }
 
 /// A full join, or what conditions above make of it.

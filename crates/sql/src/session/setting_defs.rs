@@ -38,6 +38,8 @@ pub(crate) enum Kind {
         max: f64,
     },
     Enum(&'static [&'static str]),
+    /// The one character set that is supported. Of its name letters and digits count.
+    Encoding,
     /// One meaning, under several names.
     Only {
         accepted: &'static [&'static str],
@@ -118,13 +120,7 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
     ),
     quiet("bytea_output", "bytea_output", "hex", Kind::Enum(&["escape", "hex"]), "The output format for bytea."),
     quiet("check_function_bodies", "check_function_bodies", "on", Kind::Bool, "Check routine bodies when they are created."),
-    reported(
-        "client_encoding",
-        "client_encoding",
-        "UTF8",
-        Kind::Only { accepted: &["UTF8", "utf-8", "unicode"], shown: "UTF8" },
-        "The client's character set encoding.",
-    ),
+    reported("client_encoding", "client_encoding", "UTF8", Kind::Encoding, "The client's character set encoding."),
     quiet(
         "client_min_messages",
         "client_min_messages",

@@ -329,6 +329,14 @@ fn validate(d: &Definition, value: &str) -> Result<String> {
             false => Err(Error::unsupported(format!("\"{value}\" is not supported for parameter \"{}\"", d.name))
                 .hint(format!("The only value supported is {shown}."))),
         },
+        Kind::Encoding => {
+            let name: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
+            match ["utf8", "unicode"].iter().any(|a| a.eq_ignore_ascii_case(&name)) {
+                true => Ok("UTF8".to_string()),
+                false => Err(Error::unsupported(format!("\"{value}\" is not supported for parameter \"{}\"", d.name))
+                    .hint("The only value supported is UTF8.")),
+            }
+        }
         Kind::Text => Ok(value.to_string()),
         Kind::ApplicationName => Ok(value.chars().map(|c| if (' '..='~').contains(&c) { c } else { '?' }).take(63).collect()),
         Kind::TimeZone => {
@@ -486,6 +494,8 @@ mod tests {
             ("DateStyle", "iso, dmy", "ISO, DMY"),
             ("standard_conforming_strings", "true", "on"),
             ("client_encoding", "unicode", "UTF8"),
+            // As asyncpg says it.
+            ("client_encoding", "'utf-8'", "UTF8"),
             ("my.setting", "x", "x"),
         ] {
             assert_eq!(s.set(name, Some(value), false).unwrap(), shown, "{name} = {value}");

@@ -28,6 +28,7 @@ mod estimate;
 pub(crate) mod eval;
 pub(crate) mod expr;
 mod fast;
+mod grouped;
 mod locks;
 pub(crate) mod node;
 mod optimize;

@@ -2,6 +2,7 @@
 
 use super::access;
 use super::estimate::{self, Known};
+use super::grouped;
 use super::postpone;
 use super::rel::Dml;
 use super::rel::{AggCall, Cte, JoinKind, Rel, SetOp};
@@ -18,6 +19,7 @@ pub(crate) fn optimize(rel: Rel, known: &Known) -> Rel {
         counts: BTreeMap::new(),
         pushed: RefCell::default(),
         locks_above: Cell::default(),
+        is_limited: Cell::default(),
         stack: super::stack::mark(),
         known,
     };
@@ -36,8 +38,17 @@ struct Uses<'k> {
     pushed: RefCell<BTreeMap<u32, Arc<Cte>>>,
     /// Rows that are to be locked are locked by an operator above.
     locks_above: Cell<bool>,
+    /// A limit above may leave most rows unread.
+    is_limited: Cell<bool>,
     stack: usize,
     known: &'k Known,
+}
+
+impl Uses<'_> {
+    /// A relation joined with the groups that expressions over its rows ask for.
+    fn with_groups<'e>(&self, rel: Rel, exprs: impl IntoIterator<Item = &'e mut Expr>, conds: &[Expr]) -> Rel {
+        if self.is_limited.get() { rel } else { grouped::join(rel, exprs, conds, self.known) }
+    }
 }
 
 /// The same relation with conditions on its rows, each as far down as it may go.
@@ -54,7 +65,14 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
         Rel::Filter { input, conds: more } => {
             let (input, more) = super::unnest::unnest(*input, more, uses.known, uses.locks_above.get());
             conds.extend(more);
-            push(input, conds, uses)
+            let cols = input.cols();
+            let tests = conds.clone();
+            let input = uses.with_groups(input, &mut conds, &tests);
+            if input.cols() == cols {
+                return push(input, conds, uses);
+            }
+            let exprs = cols.into_iter().map(|c| (c, Expr::Column(c))).collect();
+            push(Rel::Project { input: Box::new(input.filtered(conds)), exprs }, Vec::new(), uses)
         }
         Rel::Join { kind, left, right, on } if kind.is_test() => push_test(kind, (*left, *right), on, conds, uses),
         Rel::Table { table, base, alias, locking, mut filters } => {
@@ -71,7 +89,12 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
         }
         Rel::Project { input, exprs } => push_project(*input, exprs, conds, uses),
         Rel::Sort { input, keys } => {
+            // To know which rows are the first, all of them are computed.
+            let asks = |(id, e): &(ColId, Expr)| e.has_subquery() && keys.iter().any(|k| k.expr.columns().contains(id));
+            let takes_all = matches!(&*input, Rel::Project { exprs, .. } if exprs.iter().any(asks));
+            let before = uses.is_limited.replace(uses.is_limited.get() && !takes_all);
             let sort = own_subqueries(Rel::Sort { input: Box::new(push(*input, conds, uses)), keys }, uses);
+            uses.is_limited.set(before);
             postpone::select_list(sort, false)
         }
         Rel::LockRows { input, of, is_limited } => {
@@ -86,7 +109,9 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
         Rel::Aggregate { input, keys, aggs } => push_aggregate(*input, keys, aggs, conds, uses),
         Rel::Cte { cte, cols } => push_cte(cte, cols, conds, uses),
         Rel::Limit { input, limit, offset } => {
+            let before = uses.is_limited.replace(true);
             let input = Box::new(postpone::select_list(push(*input, Vec::new(), uses), true));
+            uses.is_limited.set(before);
             above_of(own_subqueries(Rel::Limit { input, limit, offset }, uses), conds, uses)
         }
         Rel::Distinct { input, on } => {
@@ -212,7 +237,8 @@ fn push_full_join(left: Box<Rel>, right: Box<Rel>, on: Vec<Expr>, conds: Vec<Exp
 }
 
 /// Conditions on what is projected become conditions on what it is computed from.
-fn push_project(input: Rel, exprs: Vec<(ColId, Expr)>, conds: Vec<Expr>, uses: &Uses) -> Rel {
+fn push_project(input: Rel, mut exprs: Vec<(ColId, Expr)>, conds: Vec<Expr>, uses: &Uses) -> Rel {
+    let input = uses.with_groups(input, exprs.iter_mut().map(|(_, e)| e), &conds);
     let plain = |id: ColId| exprs.iter().find(|(c, _)| *c == id).map(|(_, e)| e);
     let movable = |c: &Expr| {
         !c.needs_executor() && c.columns().iter().all(|id| plain(*id).is_none_or(|e| !e.is_volatile() && !e.needs_executor()))
@@ -228,7 +254,17 @@ fn push_project(input: Rel, exprs: Vec<(ColId, Expr)>, conds: Vec<Expr>, uses: &
 }
 
 /// A condition on keys alone drops whole groups: it may drop their rows first.
-fn push_aggregate(input: Rel, keys: Vec<(ColId, Expr)>, aggs: Vec<(ColId, AggCall)>, conds: Vec<Expr>, uses: &Uses) -> Rel {
+fn push_aggregate(
+    input: Rel,
+    mut keys: Vec<(ColId, Expr)>,
+    mut aggs: Vec<(ColId, AggCall)>,
+    conds: Vec<Expr>,
+    uses: &Uses,
+) -> Rel {
+    // It reads all rows, whatever is above.
+    let before = uses.is_limited.replace(false);
+    let asked = keys.iter_mut().map(|(_, e)| e).chain(aggs.iter_mut().flat_map(|(_, call)| &mut call.args));
+    let input = uses.with_groups(input, asked, &conds);
     let key = |id: ColId| keys.iter().find(|(c, _)| *c == id).map(|(_, e)| e);
     let on_keys = |c: &Expr| {
         !keys.is_empty() && !c.needs_executor() && !c.is_volatile() && !aggs.iter().any(|(a, _)| c.columns().contains(a))
@@ -239,6 +275,7 @@ fn push_aggregate(input: Rel, keys: Vec<(ColId, Expr)>, aggs: Vec<(ColId, AggCal
         c
     });
     let input = Box::new(push(input, down.collect(), uses));
+    uses.is_limited.set(before);
     above_of(own_subqueries(Rel::Aggregate { input, keys, aggs }, uses), above, uses)
 }
 

@@ -149,7 +149,7 @@ impl Partner {
 }
 
 /// The sides of an equality of something with a column on the right.
-fn sides(c: &Expr, right: &BTreeSet<ColId>) -> Option<(Expr, Expr)> {
+pub(super) fn sides(c: &Expr, right: &BTreeSet<ColId>) -> Option<(Expr, Expr)> {
     let Expr::Compare(Cmp::Eq, p) = c else { return None };
     let is_right = |e: &Expr| matches!(e, Expr::Column(id) if right.contains(id));
     let is_left = |e: &Expr| !e.columns().iter().any(|id| right.contains(id));
@@ -175,7 +175,7 @@ fn bare(rel: Rel, mut on: Vec<Expr>) -> (Rel, Vec<Expr>) {
 }
 
 /// Whether an index of a table finds the rows that meet conditions.
-fn has_path(rel: &Rel, conds: &[Expr]) -> bool {
+pub(super) fn has_path(rel: &Rel, conds: &[Expr]) -> bool {
     let Rel::Table { table, base, .. } = rel else { return false };
     // By rules, as the order of paths without statistics.
     access::paths(table, *base, conds, &|_| None, &Known::default()).first().is_some_and(super::path::Path::has_values)
@@ -187,7 +187,7 @@ fn rows(rel: &Rel, conds: &[Expr], known: &Known) -> f64 {
 
 /// A relation without the conditions that mention `outer` columns, and those. `None`: it depends on
 /// them in another way.
-fn pull(rel: Rel, outer: &BTreeSet<ColId>, is_exists: bool) -> Option<(Rel, Vec<Expr>)> {
+pub(super) fn pull(rel: Rel, outer: &BTreeSet<ColId>, is_exists: bool) -> Option<(Rel, Vec<Expr>)> {
     let is_outer = |e: &Expr| e.columns().iter().any(|c| outer.contains(c));
     if !rel.free_columns().iter().any(|c| outer.contains(c)) {
         return Some((rel, Vec::new()));
@@ -223,7 +223,7 @@ fn pull(rel: Rel, outer: &BTreeSet<ColId>, is_exists: bool) -> Option<(Rel, Vec<
     }
 }
 
-fn below(rel: &Rel) -> &Rel {
+pub(super) fn below(rel: &Rel) -> &Rel {
     match rel {
         Rel::Filter { input, .. } | Rel::Project { input, .. } => below(input),
         other => other,
@@ -231,7 +231,7 @@ fn below(rel: &Rel) -> &Rel {
 }
 
 /// Whether it may be computed at any time, and any number of times.
-fn is_plain(rel: &Rel) -> bool {
+pub(super) fn is_plain(rel: &Rel) -> bool {
     let mut is_plain = true;
     rel.visit(&mut |r| {
         is_plain &= !matches!(r, Rel::Dml { .. } | Rel::First { .. });
@@ -240,7 +240,7 @@ fn is_plain(rel: &Rel) -> bool {
     is_plain && !is_locked(rel)
 }
 
-fn is_locked(rel: &Rel) -> bool {
+pub(super) fn is_locked(rel: &Rel) -> bool {
     let mut is_locked = false;
     rel.visit(&mut |r| is_locked |= matches!(r, Rel::Table { locking, .. } if *locking != Locking::None));
     is_locked

@@ -1,0 +1,130 @@
+//! Scalar subqueries that aggregate the rows of the outer row become joins: what they ask for is
+//! computed once for all groups, and looked up.
+//!
+//! `(SELECT count(*) FROM b WHERE b.aid = a.id)` is the group of `a.id` in `b` grouped by `aid`. A
+//! row without a group has 0 for a count, and NULL for the other aggregates. That is so where all
+//! that ties the subquery to the outer row is equalities with columns of its own.
+//!
+//! Groups that no outer row asks for are computed as well. So nothing in them may fail, and
+//! statistics have to say that there are enough outer rows.
+
+use super::access;
+use super::estimate::Known;
+use super::rel::{AggCall, JoinKind, Rel};
+use super::unnest::{has_path, is_locked, is_plain, pull, sides};
+use crate::plan::expr::{Cmp, ColId, Expr, Subquery, SubqueryBody, SubqueryKind};
+use crate::types::{CastContext, Datum, Type};
+use std::collections::BTreeSet;
+
+/// For fewer outer rows than these the subquery runs for each.
+const ROWS_MIN: f64 = 4.0;
+/// To find a group by an index takes as long as to read and to group so many rows.
+const LOOKUP: f64 = 25.0;
+/// The groups of more rows than these may not fit into a statement's memory.
+const GROUPED_MAX: f64 = 3e6;
+
+/// A relation joined with the groups that expressions over its rows ask for. `conds`: what else its
+/// rows are tested by.
+pub(super) fn join<'e>(mut rel: Rel, exprs: impl IntoIterator<Item = &'e mut Expr>, conds: &[Expr], known: &Known) -> Rel {
+    for e in exprs {
+        replace(e, &mut rel, conds, known);
+    }
+    rel
+}
+
+fn replace(e: &mut Expr, rel: &mut Rel, conds: &[Expr], known: &Known) {
+    if let Expr::Subquery(s) = e
+        && let Some((groups, on, value)) = grouped(s, rel, conds, known)
+    {
+        let left = Box::new(std::mem::replace(rel, Rel::one_row()));
+        *rel = Rel::Join { kind: JoinKind::Left, left, right: Box::new(groups), on };
+        *e = value;
+        return;
+    }
+    for c in e.children_mut() {
+        replace(c, rel, conds, known);
+    }
+}
+
+/// The groups that a subquery asks for, how they are joined, and its value over the two.
+fn grouped(s: &Subquery, outer: &Rel, conds: &[Expr], known: &Known) -> Option<(Rel, Vec<Expr>, Expr)> {
+    let (SubqueryKind::Scalar, SubqueryBody::Logical(body)) = (&s.kind, &s.body) else { return None };
+    let (aggregate, value) = match &**body {
+        Rel::Project { input, exprs } if exprs.len() == 1 => (&**input, exprs[0].1.clone()),
+        one => (one, Expr::Column(*one.cols().first()?)),
+    };
+    let Rel::Aggregate { input, keys, aggs } = aggregate else { return None };
+    if !keys.is_empty() || value.is_volatile() || value.needs_executor() || is_locked(outer) || !is_plain(body) {
+        return None;
+    }
+    let cols: BTreeSet<ColId> = outer.cols().into_iter().collect();
+    let (inner, ties) = pull((**input).clone(), &cols, false)?;
+    let is_outer = |e: &Expr| e.columns().iter().any(|c| cols.contains(c));
+    let never_fails = |(_, call): &(ColId, AggCall)| {
+        ["count", "sum", "avg", "min", "max", "bool_and", "bool_or", "every"].contains(&call.aggregate.name)
+            && call.exprs().into_iter().all(|e| !is_outer(e) && is_safe(e))
+    };
+    if !aggs.iter().all(never_fails) || !has_safe_rows(&inner) || aggs.iter().any(|(id, _)| cols.contains(id)) {
+        return None;
+    }
+    let own: BTreeSet<ColId> = inner.cols().into_iter().collect();
+    let ties = ties.iter().map(|c| sides(c, &own)).collect::<Option<Vec<_>>>()?;
+    let is_plain_value = |e: &Expr| !e.is_volatile() && !e.needs_executor();
+    if ties.is_empty() || !ties.iter().all(|(l, _)| is_plain_value(l)) || !pays(outer, &inner, &ties, conds, known) {
+        return None;
+    }
+    let by: BTreeSet<ColId> = ties.iter().flat_map(|(_, r)| r.columns()).collect();
+    let keys = by.into_iter().map(|c| (c, Expr::Column(c))).collect();
+    let on = ties.into_iter().map(|(l, r)| Expr::compare(Cmp::Eq, l, r)).collect();
+    // A row without a group has counted none.
+    let counts: BTreeSet<ColId> = aggs.iter().filter(|(_, call)| call.aggregate.name == "count").map(|(id, _)| *id).collect();
+    let of_none = |id: ColId| counts.contains(&id).then(|| Expr::Coalesce(vec![Expr::Column(id), Expr::Const(Datum::Int(0))]));
+    let mut value = value;
+    value.substitute(&of_none);
+    Some((Rel::Aggregate { input: Box::new(inner), keys, aggs: aggs.clone() }, on, value))
+}
+
+/// Whether to group all rows is less work than to look for each outer row's.
+fn pays(outer: &Rel, inner: &Rel, ties: &[(Expr, Expr)], conds: &[Expr], known: &Known) -> bool {
+    if !known.covers(outer) || !known.covers(inner) {
+        return false;
+    }
+    let equal: Vec<Expr> = ties.iter().map(|(l, r)| Expr::compare(Cmp::Eq, l.clone(), r.clone())).collect();
+    let tests: Vec<Expr> = conds.iter().filter(|c| !c.has_subquery()).cloned().collect();
+    let (asked, grouped) = (access::rows(outer, &tests, known), access::rows(inner, &[], known));
+    let table = super::unnest::below(inner);
+    let is_looked_up = !matches!(table, Rel::Table { .. }) || has_path(table, &equal);
+    asked >= ROWS_MIN && grouped <= GROUPED_MAX && (!is_looked_up || asked * LOOKUP > access::rows(table, &[], known))
+}
+
+/// Whether a relation is of tables, and no condition on its rows can fail.
+fn has_safe_rows(rel: &Rel) -> bool {
+    let is_of_tables = matches!(rel, Rel::Table { .. } | Rel::Filter { .. } | Rel::Project { .. } | Rel::Join { .. });
+    is_of_tables && rel.exprs().into_iter().all(is_safe) && rel.inputs().into_iter().all(has_safe_rows)
+}
+
+/// Whether an expression has a value for every row.
+fn is_safe(e: &Expr) -> bool {
+    let is_arithmetic = |name: &str, args: &[Type]| {
+        ["+", "-", "*"].contains(&name) && args.iter().all(|t| matches!(t, Type::Numeric(_) | Type::Float8))
+    };
+    let is_one = match e {
+        Expr::Const(_)
+        | Expr::Param(_)
+        | Expr::Column(_)
+        | Expr::Compare(..)
+        | Expr::And(_)
+        | Expr::Or(_)
+        | Expr::Not(_)
+        | Expr::IsNull(_)
+        | Expr::IsBool(..)
+        | Expr::Distinct(_)
+        | Expr::Case(..)
+        | Expr::Coalesce(_)
+        | Expr::In(..) => true,
+        Expr::Cast(cast) => cast.context == CastContext::Implicit,
+        Expr::Call(f, _) => is_arithmetic(f.name, &f.args),
+        _ => false,
+    };
+    is_one && e.children().into_iter().all(is_safe)
+}

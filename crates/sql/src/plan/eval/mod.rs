@@ -252,17 +252,39 @@ pub(crate) fn is_true(d: &Datum) -> bool {
     matches!(d, Datum::Bool(true))
 }
 
-/// [`is_true`] of an expression. The commonest conditions make no value of their answer.
+/// [`is_true`] of an expression.
 #[inline]
 pub(crate) fn holds(e: &Expr, env: &Env) -> Result<bool, Stop> {
-    let Expr::Compare(cmp, p) = e else { return Ok(is_true(&eval(e, env)?)) };
-    let (a, b) = (operand(&p.0, env)?, operand(&p.1, env)?);
-    let order = match (&*a, &*b) {
-        (Datum::Int(a), Datum::Int(b)) => a.cmp(b),
-        (Datum::Null, _) | (_, Datum::Null) => return Ok(false),
-        (a, b) => a.cmp(b),
-    };
-    Ok(cmp.holds(order))
+    Ok(truth(e, env)? == Some(true))
+}
+
+/// What a condition says; `None`: it is not known. Conditions of conditions make no values.
+fn truth(e: &Expr, env: &Env) -> Result<Option<bool>, Stop> {
+    Ok(match e {
+        Expr::Compare(cmp, p) => {
+            let (a, b) = (operand(&p.0, env)?, operand(&p.1, env)?);
+            let order = match (&*a, &*b) {
+                (Datum::Int(a), Datum::Int(b)) => a.cmp(b),
+                (Datum::Null, _) | (_, Datum::Null) => return Ok(None),
+                (a, b) => a.cmp(b),
+            };
+            Some(cmp.holds(order))
+        }
+        Expr::And(items) => junction(items, false, env)?,
+        Expr::Or(items) => junction(items, true, env)?,
+        Expr::Not(e) => truth(e, env)?.map(|b| !b),
+        Expr::IsNull(e) => Some(match &*operand(e, env)? {
+            Datum::Null => true,
+            // A row is NULL if all its fields are.
+            Datum::Record(r) => !r.values.is_empty() && r.values.iter().all(Datum::is_null),
+            _ => false,
+        }),
+        Expr::IsBool(e, wanted) => Some(truth(e, env)? == Some(*wanted)),
+        e => match eval(e, env)? {
+            Datum::Bool(b) => Some(b),
+            _ => None,
+        },
+    })
 }
 
 pub(crate) fn eval(e: &Expr, env: &Env) -> Result<Datum, Stop> {
@@ -272,10 +294,9 @@ pub(crate) fn eval(e: &Expr, env: &Env) -> Result<Datum, Stop> {
         Expr::Arg(i) => env.args[*i as usize].clone(),
         Expr::Param(i) => param(env, *i)?,
         Expr::Column(_) => return Err(Error::internal("a column was left in a plan").into()),
-        Expr::Compare(cmp, p) => match (operand(&p.0, env)?, operand(&p.1, env)?) {
-            (a, b) if a.is_null() || b.is_null() => Datum::Null,
-            (a, b) => Datum::Bool(cmp.holds(a.cmp(&b))),
-        },
+        Expr::Compare(..) | Expr::And(_) | Expr::Or(_) | Expr::Not(_) | Expr::IsNull(_) | Expr::IsBool(..) => {
+            known(truth(e, env)?)
+        }
         Expr::Call(f, args) => {
             // The common case without a heap allocation is worth little here: most of the time is
             // the function's.
@@ -297,19 +318,6 @@ pub(crate) fn eval(e: &Expr, env: &Env) -> Result<Datum, Stop> {
                 false => f.call(env.ctx, &values)?,
             }
         }
-        Expr::And(items) => junction(items, false, env)?,
-        Expr::Or(items) => junction(items, true, env)?,
-        Expr::Not(e) => match eval(e, env)? {
-            Datum::Bool(b) => Datum::Bool(!b),
-            _ => Datum::Null,
-        },
-        Expr::IsNull(e) => Datum::Bool(match eval(e, env)? {
-            Datum::Null => true,
-            // A row is NULL if all its fields are.
-            Datum::Record(r) => !r.values.is_empty() && r.values.iter().all(Datum::is_null),
-            _ => false,
-        }),
-        Expr::IsBool(e, wanted) => Datum::Bool(matches!(eval(e, env)?, Datum::Bool(b) if b == *wanted)),
         Expr::Distinct(p) => Datum::Bool(eval(&p.0, env)? != eval(&p.1, env)?),
         Expr::Case(whens, otherwise) => {
             for (cond, result) in whens {
@@ -381,16 +389,16 @@ fn operand<'v>(e: &'v Expr, env: &'v Env) -> Result<Cow<'v, Datum>, Stop> {
     })
 }
 
-fn junction(items: &[Expr], decisive: bool, env: &Env) -> Result<Datum, Stop> {
-    let mut unknown = false;
+fn junction(items: &[Expr], decisive: bool, env: &Env) -> Result<Option<bool>, Stop> {
+    let mut outcome = Some(!decisive);
     for i in items {
-        match eval(i, env)? {
-            Datum::Bool(b) if b == decisive => return Ok(Datum::Bool(decisive)),
-            Datum::Bool(_) => {}
-            _ => unknown = true,
+        match truth(i, env)? {
+            Some(b) if b == decisive => return Ok(Some(decisive)),
+            Some(_) => {}
+            None => outcome = None,
         }
     }
-    Ok(if unknown { Datum::Null } else { Datum::Bool(!decisive) })
+    Ok(outcome)
 }
 
 fn in_list(l: &Expr, list: &[Expr], env: &Env) -> Result<Datum, Stop> {

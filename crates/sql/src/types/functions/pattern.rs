@@ -57,6 +57,9 @@ fn searching<R>(
 /// `LIKE`: `%` any run, `_` any character, `escape` takes the next one literally. Greedy with one
 /// point of return, so linear times the pattern's length.
 pub fn like(text: &str, pattern: &str, escape: Option<char>, ignore_case: bool) -> Result<bool> {
+    if !ignore_case && !pattern.contains(|c| c == '_' || Some(c) == escape) {
+        return Ok(has_parts(text, pattern));
+    }
     let fold = |s: &str| if ignore_case { s.to_lowercase() } else { s.to_string() };
     let text: Vec<char> = fold(text).chars().collect();
     let tokens = like_tokens(&fold(pattern), escape);
@@ -82,6 +85,20 @@ pub fn like(text: &str, pattern: &str, escape: Option<char>, ignore_case: bool) 
         }
     }
     Ok(tokens[p..].iter().all(|k| matches!(k, Token::Any)))
+}
+
+/// Whether the parts between the `%` of a pattern stand in a text, in this order.
+fn has_parts(text: &str, pattern: &str) -> bool {
+    let mut parts = pattern.split('%');
+    let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
 }
 
 enum Token {

@@ -6,7 +6,7 @@ use meridian_base::{Error, NodeId, Result};
 use meridian_node::Node;
 use meridian_pki::authority::{CLIENT_LIFE_SECS, Hosts, NODE_LIFE_SECS};
 use meridian_pki::{ClusterId, Moment, commands};
-use meridian_server::{MachineRuntime, certs_dir, first_login};
+use meridian_server::{MachineRuntime, certs_dir, first_login, wall_micros};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -89,11 +89,9 @@ fn told(e: meridian_pki::Error) -> Error {
     Error::fatal(e.to_string())
 }
 
-/// A runtime whose directory is of no matter has a clock as well.
-pub(crate) fn now() -> Result<Moment> {
-    let scratch = tempfile::tempdir().map_err(|e| Error::fatal(format!("no temporary directory: {e}")))?;
-    let runtime = MachineRuntime::open(scratch.path()).map_err(|e| Error::fatal(e.to_string()))?;
-    Ok(Moment::from_micros(runtime.physical_micros()))
+/// What the machine's clock shows.
+pub(crate) fn now() -> Moment {
+    Moment::from_micros(wall_micros())
 }
 
 fn hosts(texts: &[String]) -> Result<Hosts> {
@@ -101,7 +99,7 @@ fn hosts(texts: &[String]) -> Result<Hosts> {
 }
 
 pub async fn run(command: Command) -> Result<ExitCode> {
-    let now = now()?;
+    let now = now();
     match command {
         Command::RotateCa(command) => return crate::rotate::run(command).await,
         Command::CreateCa { certs_dir } => {

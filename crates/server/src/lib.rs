@@ -22,5 +22,5 @@ pub mod pgwire;
 pub mod threads;
 
 pub use assembly::{Memory, PodPlace, Server, ServerConfig, certs_dir, local_addr, local_sql_addr_in, sql_addr_in};
-pub use machine::MachineRuntime;
+pub use machine::{MachineRuntime, wall_micros};
 pub use threads::{ProtocolThread, SessionThreads, background_scheduler};

@@ -92,8 +92,9 @@ impl MachineRuntime {
     }
 }
 
+/// Microseconds since 1970, as the machine's clock shows it; 0 before.
 #[allow(clippy::disallowed_methods, reason = "this is the runtime that others are sent to")]
-fn wall_micros() -> u64 {
+pub fn wall_micros() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     // A clock before 1970 is a broken clock; the node's own clock only moves forward and peers will
     // refuse it.

@@ -600,7 +600,8 @@ impl Signs {
             return format!("{body}{}", if negative { '-' } else { '+' });
         }
         if let (false, false, Some(rest)) = (negative, self.leading_s, body.strip_prefix('+')) {
-            // A plus sign that has a place of its own comes before the blank of the missing minus sign.
+            // A plus sign that has a place of its own comes before the blank of the missing minus
+            // sign.
             return format!("+{gap}{rest}");
         }
         let mark = match (negative, self.leading_s) {

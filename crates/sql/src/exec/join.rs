@@ -377,8 +377,21 @@ async fn join<T: Transaction>(
             }
         }
     }
-    // Of a full join: the right rows that found no partner.
-    while *kind == JoinKind::Full && state.left_done && state.out.len() < enough && state.asked < kept.len() {
+    if *kind == JoinKind::Full && state.left_done {
+        lone_rows(state, &kept, *widths, rt, enough).await?;
+    }
+    Ok(())
+}
+
+/// Of a full join: the right rows that found no partner.
+async fn lone_rows<T: Transaction>(
+    state: &mut JoinState,
+    kept: &Kept,
+    widths: (usize, usize),
+    rt: &mut Runtime<'_, T>,
+    enough: usize,
+) -> Result<()> {
+    while state.out.len() < enough && state.asked < kept.len() {
         rt.step().await?;
         let (row, matched) = (&kept[state.asked], state.matched[state.asked]);
         state.asked += 1;

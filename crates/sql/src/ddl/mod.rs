@@ -273,6 +273,9 @@ impl<'a> Deriver<'a> {
                 self.alter_schema(alter)?;
                 "ALTER SCHEMA"
             }
+            S::Drop { purge: true, .. } | S::Drop { temporary: true, .. } | S::Drop { table: Some(_), .. } => {
+                return Err(Error::unsupported("a clause of this DROP is not supported"));
+            }
             S::Drop { object_type, if_exists, names, cascade, .. } => self.drop(*object_type, names, *if_exists, *cascade)?,
             S::Truncate(truncate) => {
                 self.truncate(truncate)?;

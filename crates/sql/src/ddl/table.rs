@@ -7,14 +7,14 @@ use crate::catalog::expression::{Facts, default_text, resolve_columns};
 use crate::catalog::names::Name;
 use crate::catalog::privileges::Privileges;
 use crate::catalog::{self, Column, ColumnState, Database, Identity, Table};
-use crate::parse::Locality;
-use crate::parse::fold;
+use crate::parse::{Kind, Locality, fold, parse_one_statement};
 use crate::types::Type;
 use meridian_base::{DescriptorId, Error, Result};
 use sqlparser::ast::{
     self, ColumnDef, ColumnOption, CreateTableLikeDefaults, CreateTableLikeKind, CreateTableOptions, GeneratedAs,
     GeneratedExpressionMode, SequenceOptions, SqlOption,
 };
+use std::sync::OnceLock;
 
 /// The hidden row id of a table without a primary key.
 pub const ROW_ID: &str = "rowid";
@@ -387,5 +387,28 @@ fn refuse_unsupported(create: &ast::CreateTable) -> Result<()> {
     if let Some((_, message)) = refusals.into_iter().find(|(refused, _)| *refused) {
         return Err(Error::unsupported(message));
     }
-    Ok(())
+    // The parser reads other databases' clauses as well: all but these are as in a plain statement.
+    let known = ast::CreateTable {
+        name: create.name.clone(),
+        columns: create.columns.clone(),
+        constraints: create.constraints.clone(),
+        if_not_exists: create.if_not_exists,
+        table_options: create.table_options.clone(),
+        like: create.like.clone(),
+        ..plain()?.clone()
+    };
+    match known == *create {
+        true => Ok(()),
+        false => Err(Error::unsupported("a clause of this CREATE TABLE is not supported")),
+    }
+}
+
+/// A `CREATE TABLE` without any clause, as the parser has it.
+fn plain() -> Result<&'static ast::CreateTable> {
+    static PLAIN: OnceLock<Option<ast::CreateTable>> = OnceLock::new();
+    let read = || match parse_one_statement("CREATE TABLE t (a INT)").ok()?.kind {
+        Kind::CreateTable { table, .. } => Some(*table),
+        _ => None,
+    };
+    PLAIN.get_or_init(read).as_ref().ok_or_else(|| Error::internal("a plain CREATE TABLE cannot be read"))
 }

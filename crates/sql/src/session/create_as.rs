@@ -5,7 +5,7 @@ use super::run::Fetching;
 use super::{Formats, Output, Session};
 use crate::catalog::names::Name;
 use crate::env::Environment;
-use crate::parse::ast::{self, ColumnDef, CreateTable, Ident};
+use crate::parse::ast::{self, ColumnDef, CreateTable, Ident, WithData};
 use crate::parse::{Kind, Locality, Statement, TransactionModes, parse_data_type, parse_one_statement};
 use meridian_base::{Error, Result};
 use std::sync::Arc;
@@ -52,6 +52,11 @@ impl<E: Environment> Session<E> {
         let (Some(query), []) = (&table.query, &table.columns[..]) else {
             return Err(Error::unsupported("the columns of CREATE TABLE AS are those of its query"));
         };
+        let has_data = match &table.with_data {
+            None => true,
+            Some(WithData { data, statistics: None }) => *data,
+            Some(_) => return Err(Error::unsupported("AND STATISTICS is not supported: a new table is counted by itself")),
+        };
         let before = self.catalog();
         let planned = self.prepare(&statement.inner(ast::Statement::Query(query.clone())), &before, &[])?;
         if !planned.params.is_empty() {
@@ -63,12 +68,12 @@ impl<E: Environment> Session<E> {
             Ok(ColumnDef { name: Ident::with_quote('"', &c.name), data_type, options: Vec::new() })
         };
         let columns = planned.columns.iter().map(column).collect::<Result<_>>()?;
-        let create = Box::new(CreateTable { columns, query: None, ..table.clone() });
+        let create = Box::new(CreateTable { columns, query: None, with_data: None, ..table.clone() });
         let kind = Kind::CreateTable { table: create, locality: locality.cloned(), indexes: Vec::new() };
         self.run_ddl(&Arc::new(Statement { kind, ..statement.clone() }), out).await?;
         let made = self.catalog().table(&self.names, &Name::from_ast(&table.name)?)?.id;
-        if before.descriptors.contains_key(&made) {
-            // IF NOT EXISTS.
+        if before.descriptors.contains_key(&made) || !has_data {
+            // IF NOT EXISTS, or WITH NO DATA.
             return Ok("CREATE TABLE AS".to_string());
         }
         let insert = parse_one_statement(&format!("INSERT INTO {} {query}", table.name))?;

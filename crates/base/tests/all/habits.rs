@@ -7,7 +7,8 @@
 //!   from `rooms.rs` is not used.
 //! * No crate passes on names of another.
 
-use crate::source::{code, is_name, root, sources, tokens, without_tests};
+use crate::source::{code, is_name, root, sources, starts_name, tokens, without_tests};
+use std::collections::BTreeSet;
 use std::fs;
 
 /// Which of these files name planted bugs, or break a rule.
@@ -123,11 +124,23 @@ fn passers(files: &[(String, String)]) -> Vec<String> {
     let passes = |text: &str| {
         let code = without_tests(&code(text));
         let tokens = tokens(&code);
-        let visible = tokens.iter().enumerate().filter(|(_, word)| **word == "pub").map(|(at, _)| &tokens[at + 1..]);
-        // `pub(crate)` is no other crate's.
-        visible.filter(|then| then.first() == Some(&"use")).any(|then| {
-            let path = then.iter().take_while(|word| **word != ";");
-            path.into_iter().any(|word| word.starts_with("meridian_"))
+        let is_ours = |word: &str| word.starts_with("meridian_");
+        let statements: Vec<&[&str]> = tokens.split(|word| *word == ";").collect();
+        // What the file itself imports: `use meridian_x::y;`.
+        let imports =
+            statements.iter().filter_map(|words| words.iter().rposition(|word| *word == "use").map(|at| &words[at + 1..]));
+        let imported: BTreeSet<&str> = imports
+            .filter(|path| path.iter().any(|word| is_ours(word)))
+            .flatten()
+            .copied()
+            .filter(|word| starts_name(word))
+            .collect();
+        statements.iter().any(|words| {
+            let visible = words.windows(2).position(|two| two[0] == "pub" && matches!(two[1], "use" | "type" | "extern"));
+            // `pub(crate)` is no other crate's.
+            let Some(then) = visible.map(|at| &words[at + 1..]) else { return false };
+            let of_an_import = || then[0] == "use" && then.get(1).is_some_and(|first| imported.contains(first));
+            then.iter().any(|word| is_ours(word)) || of_an_import()
         })
     };
     files.iter().filter(|(_, text)| passes(text)).map(|(path, _)| path.clone()).collect()
@@ -145,8 +158,12 @@ fn a_crate_passes_on_no_names_of_another() {
         file("b.rs", "pub use {crate::x, meridian_sql::env};"),
         file("c.rs", "pub(crate) use meridian_base::Error; use meridian_sql::session; pub use crate::x;"),
         file("d.rs", "pub use meridian_store::Backend;"),
+        file("e.rs", "use meridian_base::key;\npub use key::KeyRange;"),
+        file("f.rs", "fn f() {}\npub type Key = meridian_base::Key;"),
+        file("g.rs", "pub extern crate meridian_base;"),
+        file("h.rs", "use meridian_base::Key; pub type Keys = Vec<Key>; pub use crate::key::x; pub use rows::Row;"),
     ];
-    assert_eq!(passers(&wrong), ["a.rs", "b.rs", "d.rs"]);
+    assert_eq!(passers(&wrong), ["a.rs", "b.rs", "d.rs", "e.rs", "f.rs", "g.rs"]);
 }
 
 /// What `region::Primary` does, as functions of an engine.

@@ -12,7 +12,7 @@
 //! tests only. A name that a module imports (`use`, with or without `pub`, `as` or `*`) stands for
 //! what it imports, in the module and in paths of others that lead through it.
 
-use crate::source::{code, root, sources, starts_name, tokens, without_tests};
+use crate::source::{code, is_name, root, sources, starts_name, tokens, without_tests};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
@@ -61,7 +61,7 @@ impl Crate {
         let mut of_crate = Crate { modules, ..Crate::default() };
         let mut mentioned = Vec::new();
         let codes: Vec<(Module, String)> =
-            files.iter().map(|(path, text)| (module_of(path), without_tests(&code(text)))).collect();
+            files.iter().map(|(path, text)| (module_of(path), without_tests(&code(text)) + &quoted_paths(text))).collect();
         let macros = macros(&codes);
         for (user, code) in codes {
             let mut paths = names_and_paths(&code, &user, &mut of_crate.scopes);
@@ -259,6 +259,21 @@ fn circle(graph: &BTreeMap<String, BTreeSet<String>>) -> Option<Vec<String>> {
     graph.keys().find_map(|at| visit(at, graph, &mut Vec::new(), &mut done))
 }
 
+/// Whether the name at a place is one of what stands before it: a field, a method, or more of a
+/// path. Behind `..` it begins an expression.
+fn is_member(tokens: &[&str], at: usize) -> bool {
+    let before = |n: usize| at.checked_sub(n).map(|before| tokens[before]);
+    before(1) == Some("::") || before(1) == Some(".") && before(2) != Some(".")
+}
+
+/// The paths that attributes of serde have in quotes, as code: `#[serde(with = "super::x")]`.
+fn quoted_paths(text: &str) -> String {
+    let attributes = text.split("#[serde(").skip(1).filter_map(|then| then.split_once(")]"));
+    let quoted = attributes.flat_map(|(inside, _)| inside.split('"').skip(1).step_by(2));
+    let is_path = |quoted: &&str| quoted.contains("::") && quoted.chars().all(|c| c == ':' || is_name(Some(&c)));
+    quoted.filter(is_path).map(|path| format!("\nfn of_serde() {{ {path}() }}")).collect()
+}
+
 /// Which modules declare the macros of a crate. They are seen by all that comes after them, without
 /// an import.
 fn macros(codes: &[(Module, String)]) -> BTreeMap<String, BTreeSet<Module>> {
@@ -291,7 +306,6 @@ fn names_and_paths(code: &str, file: &Module, scopes: &mut BTreeMap<Module, Scop
     while at < tokens.len() {
         let (module, inside) = around.last().expect("the file is around all");
         let inside = *inside;
-        let before = at.checked_sub(1).map(|before| tokens[before]);
         match tokens[at] {
             "{" => depth += 1,
             "}" => {
@@ -322,10 +336,7 @@ fn names_and_paths(code: &str, file: &Module, scopes: &mut BTreeMap<Module, Scop
                 }
             }
             // A name by itself says something new where all names of a module are imported.
-            word if starts_name(word)
-                && !matches!(before, Some("::" | "."))
-                && (has_globs || tokens.get(at + 1) == Some(&"::")) =>
-            {
+            word if starts_name(word) && !is_member(&tokens, at) && (has_globs || tokens.get(at + 1) == Some(&"::")) => {
                 let mut found = Vec::new();
                 tree(&tokens, at, module.clone(), &mut found);
                 paths.extend(found.into_iter().map(|(path, _)| path));
@@ -557,6 +568,11 @@ fn a_planted_circle_by_other_names_is_found() {
     found("mod m { use super::super::y::Y; }", "mod x; mod y;");
     found("use {crate::b::B, super::y::Y};", "mod x; mod y;");
     found("use super::r#y::Y;", "mod x; mod r#y;");
+    // Behind `..`, which is no field of anything.
+    found("fn f() { for _ in 0..super::y::MAX {} }", "mod x; mod y;");
+    found("fn f() { Z { a: 1, ..super::y::defaults() } }", "mod x; mod y;");
+    // In an attribute's quotes.
+    found("#[serde(with = \"super::y\")] struct Z;", "mod x; mod y;");
     // By a macro, which needs no import.
     let of_macro = |x: &str| {
         let y = "use super::x::X; macro_rules! m { () => {} }";

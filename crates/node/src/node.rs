@@ -251,7 +251,9 @@ impl Node {
         let others: Vec<String> = config.join.iter().filter(is_other).cloned().collect();
         match (known, &shared.certificates) {
             (Some(identity), certificates) => {
-                certificates.iter().try_for_each(|c| c.install(&shared.runtime, identity))?;
+                if let Some(certificates) = certificates {
+                    certificates.installed(&shared.runtime, identity).await?;
+                }
                 shared.set_identity(identity);
             }
             (None, None) => shared.begin_founding(&record.addr, others.is_empty()).await?,
@@ -310,9 +312,14 @@ impl Node {
         if !others.is_empty() || certificates.token.is_some() {
             return Joining { shared, certificates, others, record, hindrance: &config.hindrance }.identity().await;
         }
-        let had_certificate = certificates.named()?.is_some();
-        let identity = certificates.found(&shared.runtime, record)?;
-        certificates.install(&shared.runtime, identity)?;
+        let (runtime, of_node) = (shared.runtime.clone(), record.clone());
+        let founding = certificates.at_files(&shared.runtime, move |c| {
+            let had_certificate = c.named()?.is_some();
+            let identity = c.found(&runtime, &of_node)?;
+            c.install(&runtime, identity)?;
+            Ok::<_, Error>((identity, had_certificate))
+        });
+        let (identity, had_certificate) = founding.await?;
         if had_certificate {
             // It may have had a data directory, too, and a cluster that counts on it.
             tokio::time::sleep(config.founding_pause).await;

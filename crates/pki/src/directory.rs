@@ -93,6 +93,7 @@ impl Directory {
     /// Makes it, for its owner only, if it is not there. An error if it is there and others may
     /// write to it.
     pub fn create(path: impl Into<PathBuf>) -> Result<Directory> {
+        workers::assert_may_wait("making a certificate directory");
         let path = path.into();
         match DirBuilder::new().recursive(true).mode(0o700).create(&path) {
             Ok(()) => {}
@@ -117,10 +118,12 @@ impl Directory {
     }
     /// Whether there is such a file.
     pub fn has(&self, name: &str) -> bool {
+        workers::assert_may_wait("looking for a certificate");
         self.file(name).exists()
     }
     /// The names of its files, sorted.
     pub fn names(&self) -> Result<Vec<String>> {
+        workers::assert_may_wait("listing certificates");
         let read = |e| failed("read", &self.path, &e);
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.path).map_err(read)? {
@@ -131,6 +134,7 @@ impl Directory {
     }
 
     fn read(&self, name: &str, is_key: bool) -> Result<Zeroizing<Vec<u8>>> {
+        workers::assert_may_wait("reading a certificate");
         let path = self.file(name);
         let error = |e| failed("read", &path, &e);
         let file = File::open(&path).map_err(error)?;
@@ -154,6 +158,7 @@ impl Directory {
 
     /// Writes a file as a whole.
     fn write(&self, name: &str, bytes: &[u8], is_key: bool) -> Result<()> {
+        workers::assert_may_wait("writing a certificate");
         let (path, beside) = (self.file(name), self.file(&format!(".{name}.{}", secret::hex(&secret::random::<8>()))));
         let error = |e| failed("write", &path, &e);
         let mode = if is_key { 0o600 } else { 0o644 };

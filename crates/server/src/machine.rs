@@ -376,6 +376,7 @@ impl Disk for MachineDisk {
         fs::remove_file(self.path(path)?)
     }
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        workers::assert_may_wait("renaming a file");
         let (from, to) = (self.path(from)?, self.path(to)?);
         fs::rename(&from, &to)?;
         for folder in [to.parent(), from.parent()].into_iter().flatten() {
@@ -396,6 +397,7 @@ impl Disk for MachineDisk {
         self.inner.root.join(path).display().to_string()
     }
     fn space(&self) -> io::Result<Space> {
+        workers::assert_may_wait("looking at a disk's room");
         let path = CString::new(self.inner.root.as_os_str().as_bytes()).map_err(io::Error::other)?;
         let mut found = MaybeUninit::<libc::statvfs>::uninit();
         // SAFETY: the path ends with a zero byte, and the buffer has the size of what is written to
@@ -434,6 +436,7 @@ impl DiskFile for MachineFile {
         self.file.write_all_at(data, offset)
     }
     fn len(&self) -> io::Result<u64> {
+        workers::assert_may_wait("looking at a file");
         Ok(self.file.metadata()?.len())
     }
     fn set_len(&self, len: u64) -> io::Result<()> {

@@ -94,7 +94,7 @@ impl Ask for Look {
 /// How far a member is: [`Request::BuildState`]. Where the disk has no room, it is not waited for.
 pub(crate) fn state(shared: &Shared, replica: &Replica, look: &Look) -> Result<BuildState> {
     let state = replica.build_state(look.index, look.at, look.entry, look.through)?;
-    match state.is_paid || look.through.is_some() || space::fits(shared) {
+    match state.is_paid || look.through.is_some() || space::seems_to_fit(shared) {
         true => Ok(state),
         false => Err(Error::unavailable(format!("the disk of node {} has no room for another index", shared.me()))),
     }

@@ -68,7 +68,8 @@ pub enum Left {
 #[derive(Default)]
 pub(crate) struct Room {
     pub left: Mutex<Left>,
-    pub free: AtomicU64,
+    /// Free bytes, one more than that; 0 before the first look.
+    free: AtomicU64,
     pub kept: AtomicU64,
     /// Groups that this node leads and that take no writes.
     pub groups: Mutex<BTreeMap<GroupId, Left>>,
@@ -86,10 +87,19 @@ impl Room {
     pub fn groups(&self) -> Vec<(GroupId, Left)> {
         self.groups.lock().iter().map(|(group, left)| (*group, *left)).collect()
     }
-    /// Whether the disk has room for `bytes` beyond the space kept for the node's own work.
-    pub fn admits(&self, runtime: &dyn Runtime, bytes: u64) -> bool {
+    /// Whether the disk had room for `bytes` beyond the space kept for the node's own work when it
+    /// was looked at last.
+    pub fn admits(&self, bytes: u64) -> bool {
         let kept = self.kept.load(Ordering::Relaxed);
-        runtime.disk().space().map_or(true, |space| space.free >= kept.saturating_add(bytes))
+        self.seen().is_none_or(|free| free >= kept.saturating_add(bytes))
+    }
+    /// The disk has so many free bytes.
+    pub fn saw(&self, free: u64) {
+        self.free.store(free.saturating_add(1), Ordering::Relaxed);
+    }
+    /// Free bytes, as last seen.
+    pub fn seen(&self) -> Option<u64> {
+        self.free.load(Ordering::Relaxed).checked_sub(1)
     }
     /// Another node, or this one, has found that a group takes no writes.
     pub fn heard_of_one(&self) {
@@ -97,7 +107,7 @@ impl Room {
     }
     /// Free bytes, as last seen, and how many are kept.
     pub fn bytes(&self) -> (u64, u64) {
-        (self.free.load(Ordering::Relaxed), self.kept.load(Ordering::Relaxed))
+        (self.seen().unwrap_or_default(), self.kept.load(Ordering::Relaxed))
     }
 }
 

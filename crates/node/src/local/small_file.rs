@@ -1,6 +1,7 @@
 //! Files of a few lines that a node keeps beside its log and store: read whole, and replaced whole,
 //! so that a crash leaves the old one or the new one.
 
+use meridian_base::Error;
 use meridian_base::runtime::Runtime;
 use std::io;
 use std::sync::Arc;
@@ -27,4 +28,35 @@ pub(crate) async fn write(runtime: &Arc<dyn Runtime>, name: &'static str, text: 
         disk.rename(&new, name)
     };
     runtime.run_io_steps("small-file", replacing).await
+}
+
+/// The error for a file that this program cannot read: of a newer format than that of `header`, or
+/// damaged. `lost`: what an operator may do about a damaged one.
+pub(crate) fn unreadable(place: &str, text: &str, header: &str, lost: &str) -> Error {
+    let split = |line: &str| {
+        let (what, format) = line.rsplit_once(' ')?;
+        Some((what.to_string(), format.parse::<u64>().ok()?))
+    };
+    match (text.lines().next().and_then(split), split(header)) {
+        (Some((what, format)), Some((of_own, own))) if what == of_own && format > own => {
+            Error::fatal(format!("{place} has format {format}, which is newer than this program's ({own})"))
+                .hint("Start the version of meridian that wrote it, or a newer one.")
+        }
+        _ => Error::fatal(format!("{place} is damaged")).hint(lost),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unreadable;
+
+    #[test]
+    fn a_newer_format_is_no_damage() {
+        let header = "meridian groups, format 1";
+        let said = |text: &str| unreadable("groups", text, header, "x").message().to_string();
+        assert_eq!(said("meridian groups, format 2\ng1\n"), "groups has format 2, which is newer than this program's (1)");
+        for text in ["", "meridian groups, format 1\ng", "meridian nodes, format 2\n", "meridian groups, format x\n", "\0"] {
+            assert_eq!(said(text), "groups is damaged", "{text:?}");
+        }
+    }
 }

@@ -82,7 +82,12 @@ impl Certificates {
     }
 
     /// Whether this node makes certificates.
-    pub(crate) fn signs(&self) -> bool {
+    pub(crate) async fn signs(self: &Arc<Self>, runtime: &Arc<dyn Runtime>) -> bool {
+        self.at_files(runtime, Certificates::has_authority).await
+    }
+
+    /// The same, where a disk may be waited for.
+    pub(crate) fn has_authority(&self) -> bool {
         self.directory.has(AUTHORITY_KEY)
     }
 
@@ -123,14 +128,20 @@ impl Certificates {
         Ok(())
     }
 
-    /// Does what changes its files, which are synced, where that may wait for a disk.
-    pub(crate) async fn change<T: Send + 'static>(
+    /// Does what reads or changes its files, where a disk may be waited for.
+    pub(crate) async fn at_files<T: Send + 'static>(
         self: &Arc<Self>,
         runtime: &Arc<dyn Runtime>,
-        change: impl FnOnce(&Certificates) -> T + Send + 'static,
+        work: impl FnOnce(&Certificates) -> T + Send + 'static,
     ) -> T {
         let certificates = self.clone();
-        runtime.run_io("certificates", move || change(&certificates)).await
+        runtime.run_io("certificates", move || work(&certificates)).await
+    }
+
+    /// [`Certificates::install`], for a worker.
+    pub(crate) async fn installed(self: &Arc<Self>, runtime: &Arc<dyn Runtime>, identity: Identity) -> Result<()> {
+        let of_node = runtime.clone();
+        self.at_files(runtime, move |c| c.install(&of_node, identity)).await
     }
 
     /// Takes what is in the directory from now on. After an error everything is as before.

@@ -31,7 +31,7 @@
 
 use crate::local::small_file;
 use crate::membership::identity::{self, Identity};
-use crate::membership::pledges::State;
+use crate::membership::pledges::{self, State};
 use crate::membership::shared::Shared;
 use crate::transport::rpc::{Claim, Place};
 use crate::transport::wire::{Ask, Mustered, Newcomer, NodeRecord, Request, Response};
@@ -78,7 +78,8 @@ impl Shared {
         let place = disk.describe(FILE);
         let mut state = match small_file::read(&self.runtime, FILE, BYTES_MAX) {
             Ok(text) => State::parse(&text, addr).ok_or_else(|| {
-                Error::fatal(format!("{place} is damaged")).hint("Nothing was stored yet: start with an empty data directory.")
+                let lost = "Nothing was stored yet: start with an empty data directory.";
+                small_file::unreadable(&place, &text, pledges::HEADER, lost)
             })?,
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 let token = u128::from(self.runtime.random()) << 64 | u128::from(self.runtime.random()) | 1;

@@ -11,6 +11,7 @@
 //! (see [`crate::membership::departure`]).
 
 use crate::local::small_file;
+use crate::membership::identity::LOST_HINT;
 use meridian_base::runtime::Runtime;
 use meridian_base::{Error, GroupId, Result};
 use parking_lot::Mutex;
@@ -37,8 +38,7 @@ impl Holdings {
     pub fn load(runtime: &Arc<dyn Runtime>) -> Result<Holdings> {
         let place = runtime.disk().describe(FILE);
         let known = match small_file::read(runtime, FILE, BYTES_MAX) {
-            Ok(text) => parse(&text)
-                .ok_or_else(|| Error::fatal(format!("{place} is damaged")).hint(crate::membership::identity::LOST_HINT))?,
+            Ok(text) => parse(&text).ok_or_else(|| small_file::unreadable(&place, &text, HEADER, LOST_HINT))?,
             Err(e) if e.kind() == io::ErrorKind::NotFound => BTreeSet::new(),
             Err(e) => return Err(Error::fatal(format!("cannot read {place}: {e}"))),
         };

@@ -25,7 +25,7 @@ const SPREAD_MILLIS: u64 = 700;
 /// A process that joins a secure cluster.
 pub(crate) struct Joining<'a> {
     pub shared: &'a Arc<Shared>,
-    pub certificates: &'a Certificates,
+    pub certificates: &'a Arc<Certificates>,
     /// Addresses of members.
     pub others: Vec<String>,
     pub record: &'a NodeRecord,
@@ -40,24 +40,44 @@ enum Attempt {
     Never(Error),
 }
 
+/// What the files of a node say that is to join.
+enum Stood {
+    /// A process that ended after it had got its certificate, and before it had written down who it
+    /// is.
+    Joined(Identity),
+    /// The operator has made a certificate for it.
+    Certified(Identity),
+    /// It is to ask for one, with this key.
+    New(PrivateKey),
+}
+
+fn standing(certificates: &Certificates) -> Result<Stood> {
+    let directory = Directory::create(certificates.directory.path()).map_err(unusable)?;
+    let named = certificates.named()?;
+    let identity = named.map(|(cluster, node)| Identity { cluster: cluster.0, node, is_founding: false });
+    match identity {
+        Some(identity) if directory.has_joined() => Ok(Stood::Joined(identity)),
+        Some(identity) => Ok(Stood::Certified(identity)),
+        None if certificates.token.is_none() => Err(no_token()),
+        None => Ok(Stood::New(directory.joining_key().map_err(unusable)?)),
+    }
+}
+
 impl Joining<'_> {
     /// Takes as long as it takes; an error says that waiting is of no use.
     pub async fn identity(&self) -> Result<Identity> {
-        let directory = Directory::create(self.certificates.directory.path()).map_err(unusable)?;
-        if let Some(identity) = self.unfinished(&directory)? {
-            return self.become_member(identity, &[]).await;
-        }
-        if let Some((cluster, node)) = self.certificates.named()? {
-            return self.with_certificate(Identity { cluster: cluster.0, node, is_founding: false }).await;
-        }
+        let key = match self.certificates.at_files(&self.shared.runtime, standing).await? {
+            Stood::Joined(identity) => return self.become_member(identity, &[]).await,
+            Stood::Certified(identity) => return self.with_certificate(identity).await,
+            Stood::New(key) => key,
+        };
         let Some(token) = self.certificates.token.clone() else { return Err(no_token()) };
-        let key = directory.joining_key().map_err(unusable)?;
         let mut notice = Notice::default();
         loop {
             let (mut waits, mut never) = (None, None);
             for addr in &self.others {
                 match self.attempt(addr, &token, &key).await {
-                    Attempt::Joined(membership) => return self.joined(&directory, *membership).await,
+                    Attempt::Joined(membership) => return self.joined(*membership).await,
                     Attempt::Later(why) => waits = Some(format!("{addr}: {why}")),
                     Attempt::Never(e) if e.sqlstate() == REFUSED => return Err(e),
                     Attempt::Never(e) => never = Some(e),
@@ -75,16 +95,6 @@ impl Joining<'_> {
         self.hindrance.send_replace(Some(starting(&waits)));
         notice.say(waits);
         tokio::time::sleep(PAUSE + Duration::from_millis(self.shared.runtime.random() % SPREAD_MILLIS)).await;
-    }
-
-    /// A process that ended after it had got its certificate, and before it had written down who it
-    /// is.
-    fn unfinished(&self, directory: &Directory) -> Result<Option<Identity>> {
-        if !directory.has_joined() {
-            return Ok(None);
-        }
-        let named = self.certificates.named()?;
-        Ok(named.map(|(cluster, node)| Identity { cluster: cluster.0, node, is_founding: false }))
     }
 
     async fn attempt(&self, addr: &str, token: &Token, key: &PrivateKey) -> Attempt {
@@ -135,7 +145,9 @@ impl Joining<'_> {
     fn concluded(&self, addr: &str, action: JoinerAction) -> Attempt {
         match action {
             JoinerAction::Store(membership) => Attempt::Joined(membership),
-            JoinerAction::Retry | JoinerAction::Send(_) => Attempt::Later("the cluster cannot take this node in yet".into()),
+            JoinerAction::Retry | JoinerAction::Send(_) => {
+                Attempt::Later("the cluster cannot take this node in yet; the log of that node says why".into())
+            }
             JoinerAction::Fail(JoinFailure::Refused) => Attempt::Never(
                 Error::new(ErrorKind::Fatal, REFUSED, format!("the node at {addr} refuses this one"))
                     .detail(JoinFailure::Refused.to_string())
@@ -145,18 +157,23 @@ impl Joining<'_> {
         }
     }
 
-    async fn joined(&self, directory: &Directory, membership: Membership) -> Result<Identity> {
-        directory.save_bundle(&membership.bundle).map_err(unusable)?;
-        directory.save_pair(meridian_pki::directory::NODE, &membership.pair).map_err(unusable)?;
+    async fn joined(&self, membership: Membership) -> Result<Identity> {
+        let Membership { bundle, pair, .. } = &membership;
+        let (bundle, pair) = (bundle.clone(), pair.clone());
+        let saving = self.certificates.at_files(&self.shared.runtime, move |c| {
+            c.directory.save_bundle(&bundle)?;
+            c.directory.save_pair(meridian_pki::directory::NODE, &pair)
+        });
+        saving.await.map_err(unusable)?;
         let nodes = envelope::decode::<Vec<NodeRecord>>(&membership.about).unwrap_or_default();
         let identity = Identity { cluster: membership.cluster.0, node: membership.node, is_founding: false };
         self.become_member(identity, &nodes).await
     }
 
     async fn become_member(&self, identity: Identity, nodes: &[NodeRecord]) -> Result<Identity> {
-        self.certificates.install(&self.shared.runtime, identity)?;
+        self.certificates.installed(&self.shared.runtime, identity).await?;
         identity::save(&self.shared.runtime, identity).await?;
-        self.certificates.directory.end_joining().map_err(unusable)?;
+        self.certificates.at_files(&self.shared.runtime, |c| c.directory.end_joining()).await.map_err(unusable)?;
         self.shared.set_identity(identity);
         nodes.iter().for_each(|n| self.shared.rpc.learn(n));
         if !nodes.is_empty() {
@@ -167,7 +184,7 @@ impl Joining<'_> {
 
     /// With a certificate that the operator made, and no token.
     async fn with_certificate(&self, identity: Identity) -> Result<Identity> {
-        self.certificates.install(&self.shared.runtime, identity)?;
+        self.certificates.installed(&self.shared.runtime, identity).await?;
         self.shared.set_identity(identity);
         let (mut notice, mut addrs) = (Notice::default(), self.others.clone());
         loop {

@@ -6,7 +6,7 @@ use meridian_base::Result;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
-const HEADER: &str = "meridian joining, format 1";
+pub(crate) const HEADER: &str = "meridian joining, format 1";
 
 /// A process that promised a candidate not to found a cluster and not to help another candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]

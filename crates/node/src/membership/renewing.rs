@@ -63,5 +63,5 @@ pub(crate) async fn renew(shared: &Arc<Shared>, certificates: &Arc<Certificates>
     let _changing = certificates.changing.lock().await;
     // What cannot be used is not kept.
     tls.replace(tls.current().bundle.clone(), &pair).map_err(told)?;
-    certificates.change(&shared.runtime, move |c| c.directory.save_pair(NODE, &pair)).await.map_err(told)
+    certificates.at_files(&shared.runtime, move |c| c.directory.save_pair(NODE, &pair)).await.map_err(told)
 }

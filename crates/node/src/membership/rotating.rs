@@ -103,13 +103,13 @@ async fn begin(shared: &Arc<Shared>, before: Option<&StoredRotation>) -> Result<
     if shared.catalog.cluster_version() < ClusterVersion::ESCROW {
         return Err(refused("a rotation of the authority needs every node's program to be of this version"));
     }
-    if !certificates.signs() {
+    if !certificates.signs(&shared.runtime).await {
         return Err(refused("this node does not have the authority's key")
             .hint("Ask the node that has ca.key: by default the one that founded the cluster."));
     }
     let _changing = certificates.changing.lock().await;
     let (cluster, known, now) = (ClusterId(shared.rpc.cluster()), before.cloned(), now(&shared.runtime));
-    let introducing = certificates.change(&shared.runtime, move |c| introduced(c, cluster, known.as_ref(), now));
+    let introducing = certificates.at_files(&shared.runtime, move |c| introduced(c, cluster, known.as_ref(), now));
     let endorsed = introducing.await.map_err(unusable)?;
     let (old, new) = (endorsed.old(), endorsed.new_authority());
     let phase = Phase::Introduced { old, new };
@@ -264,11 +264,11 @@ async fn follow(
     }
     if wanted.trusted().contains(&new) && !was.trusts.contains(&new) {
         let (cluster, stored) = (ClusterId(shared.rpc.cluster()), stored.clone());
-        certificates.change(&shared.runtime, move |c| trust(c, cluster, &stored)).await.map_err(told)?;
+        certificates.at_files(&shared.runtime, move |c| trust(c, cluster, &stored)).await.map_err(told)?;
         tracing::info!("event=authority_trusted authority={new}");
     }
     let (now, signer, of_node, known) = (now(&shared.runtime), wanted.signer(), tls.clone(), stored.clone());
-    let changing_keys = certificates.change(&shared.runtime, move |c| change_keys(c, &of_node, signer, &known, now));
+    let changing_keys = certificates.at_files(&shared.runtime, move |c| change_keys(c, &of_node, signer, &known, now));
     changing_keys.await.map_err(told)?;
     drop(changing);
     if !matches!(stored.phase, Phase::Introduced { .. }) && tls.report().map_err(told)?.shows != wanted.signer() {
@@ -281,7 +281,7 @@ async fn follow(
     let _changing = certificates.changing.lock().await;
     for gone in [stored.endorsed.old(), new].into_iter().filter(|a| !wanted.trusted().contains(a)) {
         let of_node = tls.clone();
-        if certificates.change(&shared.runtime, move |c| distrust(c, &of_node, gone)).await.map_err(told)? {
+        if certificates.at_files(&shared.runtime, move |c| distrust(c, &of_node, gone)).await.map_err(told)? {
             tracing::info!("event=authority_distrusted authority={gone}");
             if stored.is_forced {
                 // A thief of the old key may have opened some.
@@ -329,7 +329,7 @@ fn change_keys(
         true if !stored.is_under_way() => directory.forget_next()?,
         _ => {}
     }
-    if signer == new && certificates.signs() {
+    if signer == new && certificates.has_authority() {
         let authority = directory.authority()?;
         if authority.certificate().fingerprint() == new && tls.report()?.trusts.contains(&new) {
             return sign_clients(directory, &authority, now);

@@ -75,7 +75,7 @@ fn look(shared: &Shared, options: RoomOptions, log_waits: bool) -> io::Result<bo
         _ => Left::Reserve,
     };
     let now = shared.runtime.disk().space()?.free;
-    room.free.store(now, Ordering::Relaxed);
+    room.saw(now);
     room.kept.store(kept, Ordering::Relaxed);
     if left != before {
         *room.left.lock() = left;
@@ -134,9 +134,17 @@ pub(crate) fn may_collect(shared: &Shared) -> bool {
 
 /// Whether what is to be flushed fits on the disk.
 pub(crate) fn fits(shared: &Shared) -> bool {
-    let Ok(space) = shared.runtime.disk().space() else { return true };
+    shared.runtime.disk().space().map_or(true, |space| fits_into(shared, space.free))
+}
+
+/// The same by the last look at the disk, a quarter of a second ago, for a worker.
+pub(crate) fn seems_to_fit(shared: &Shared) -> bool {
+    shared.groups.common.room.seen().is_none_or(|free| fits_into(shared, free))
+}
+
+fn fits_into(shared: &Shared, free: u64) -> bool {
     let kept = shared.groups.common.room.kept.load(Ordering::Relaxed);
-    space.free >= (kept / 2).max(owed(shared))
+    free >= (kept / 2).max(owed(shared))
 }
 
 impl Shared {

@@ -100,7 +100,7 @@ impl Replica {
     /// Returns an error if the disk has no room for the next `bytes` of a snapshot. The part that
     /// has arrived is then dropped, and the leader sends the snapshot again later.
     fn check_room_for_snapshot(&self, bytes: u64) -> Result<()> {
-        if self.common.room.admits(&*self.common.runtime, bytes) {
+        if self.common.room.admits(bytes) {
             return Ok(());
         }
         tracing::warn!("the disk has no room for a snapshot of group {}: it is waited for", self.id);

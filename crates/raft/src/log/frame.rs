@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Integers are little-endian; a frame is padded to 8 bytes (`len` does not count the padding); a
-//! `crc` is CRC-32C over everything after it. Two fields exist for recovery alone:
+//! `crc` is CRC-32C over everything after it, and a header's over all of the header but the `crc`.
+//! Two fields exist for recovery alone:
 //!
 //! * `segment` is the number of the segment the frame was written to. Files are recycled without
 //!   being zeroed again, so a frame of the file's earlier life is intact; its number gives it away.

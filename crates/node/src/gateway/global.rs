@@ -24,6 +24,7 @@
 //! much time has passed it is done again ([`crate::gateway::certify`]). Nothing waits while it
 //! holds a place in the group.
 
+use crate::gateway::{PRIMARY_PATIENCE, READ_PATIENCE};
 use crate::local::metrics::Counter;
 use crate::membership::ask::Tries;
 use crate::membership::shared::Shared;
@@ -36,10 +37,6 @@ use std::time::Duration;
 /// A replica in the region that has not got there by then is not worth waiting for. The lead should
 /// have made it get there.
 const NEAR_PATIENCE: Duration = Duration::from_millis(100);
-/// The primary gets there by itself, unless something prepared waits for another region.
-const PRIMARY_PATIENCE: Duration = Duration::from_secs(3);
-/// How long a read looks for a replica that answers before the statement fails with 57P03.
-const READ_PATIENCE: Duration = Duration::from_secs(10);
 /// A message's way beside the wait itself.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(1);
 

@@ -24,6 +24,7 @@ use meridian_sql::env::SessionRow;
 use parking_lot::Mutex;
 use rounds::Rounds;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Semaphore;
 use txn::ages::Ages;
 use txn::deadlock::Waiting;
@@ -67,6 +68,13 @@ pub trait Sessions: Send + Sync + 'static {
     /// Forgets the numbers drawn of a sequence.
     fn forget_drawn(&self, sequence: DescriptorId);
 }
+
+/// How long a read looks for a primary, or a replica, that answers before the statement fails with
+/// 57P03.
+pub(crate) const READ_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a read in the past, or of GLOBAL rows, waits for a primary: it gets there by itself,
+/// unless something prepared waits for another region.
+pub(crate) const PRIMARY_PATIENCE: Duration = Duration::from_secs(3);
 
 /// How many threads at most compute for sessions at the same time: each request needs a thread of
 /// its own, and a thousand clients may send large texts.

@@ -8,6 +8,7 @@
 //! bound, or there is none: then its primary is asked.
 
 use super::Txn;
+use crate::gateway::{PRIMARY_PATIENCE, READ_PATIENCE};
 use crate::membership::ask::Tries;
 use crate::replica::groups::Route;
 use crate::transport::wire::{ReadOp, ReadResult, Request, Response};
@@ -22,10 +23,6 @@ use tokio::time::Instant;
 
 /// A replica in the region that has not got there soon is not worth waiting for.
 pub(super) const NEAR_PATIENCE: Duration = Duration::from_millis(100);
-/// The primary gets there by itself, unless something prepared waits for another region.
-const PRIMARY_PATIENCE: Duration = Duration::from_secs(3);
-/// How long a read looks for a replica that answers before the statement fails with 57P03.
-const READ_PATIENCE: Duration = Duration::from_secs(10);
 /// A message's way beside the wait itself.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(1);
 

@@ -15,6 +15,7 @@ use super::Txn;
 use super::deadlock::{Watch, unless_deadlocked};
 use super::part::{Part, merged, without};
 use super::protocol::ATTEMPTS_AT_REPLICAS;
+use crate::gateway::READ_PATIENCE;
 use crate::membership::ask::Tries;
 use crate::replica::Replica;
 use crate::replica::groups::Route;
@@ -29,8 +30,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a read looks for a primary that answers before the statement fails with 57P03.
-const READ_PATIENCE: Duration = Duration::from_secs(10);
 const CALL_TIMEOUT: Duration = Duration::from_secs(6);
 /// How long the call of a read that waits in a queue may last.
 const WAIT_FOR_ROWS_MAX: Duration = Duration::from_secs(3600);

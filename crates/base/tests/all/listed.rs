@@ -37,6 +37,30 @@ fn unnamed(files: &BTreeSet<String>, named: &BTreeSet<String>) -> Vec<String> {
     files.iter().filter(|file| !is_named(file)).cloned().collect()
 }
 
+/// The names of all files below a folder.
+fn below(folder: &Path) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for entry in fs::read_dir(folder).expect("it is a folder").map(|entry| entry.expect("an entry")) {
+        match entry.path().is_dir() {
+            true => names.extend(below(&entry.path())),
+            false => drop(names.insert(entry.file_name().into_string().expect("a name"))),
+        }
+    }
+    names
+}
+
+/// Files that the list of a room names, and that are not there.
+fn misplaced(files: &BTreeSet<String>, named: &BTreeSet<String>) -> Vec<String> {
+    let of_file = |name: &&String| name.ends_with(".rs") && !files.contains(name.rsplit('/').next().unwrap_or(name));
+    named.iter().filter(of_file).cloned().collect()
+}
+
+#[test]
+fn a_file_of_another_room_is_found() {
+    let set = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<BTreeSet<_>>();
+    assert_eq!(misplaced(&set(&["a.rs", "b.rs"]), &set(&["a.rs", "x/b.rs", "c.rs", "d/", "f"])), ["c.rs"]);
+}
+
 #[test]
 fn every_file_of_a_node_is_in_the_list() {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -48,6 +72,8 @@ fn every_file_of_a_node_is_in_the_list() {
         match listed.iter().find(|(room, _)| room == entry) {
             Some((room, named)) => {
                 problems.extend(unnamed(&files(&source.join(room)), named).iter().map(|file| format!("{room}: {file}")));
+                let elsewhere = misplaced(&below(&source.join(room)), named);
+                problems.extend(elsewhere.iter().map(|file| format!("{room} has no {file}")));
             }
             None => problems.push(format!("the room {entry}")),
         }

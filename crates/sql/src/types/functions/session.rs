@@ -108,6 +108,8 @@ pub fn register(r: &mut Registry) {
         .volatile();
     r.scalar("pg_terminate_backend", "int4 -> bool", |c, a| c.ctx.system.stop_backend(a.int(0)? as i32, true).map(Datum::Bool))
         .volatile();
+    // There are no advisory locks, so a pool that lets go of all of its session's finds none.
+    r.scalar("pg_advisory_unlock_all", "-> void", |_, _| Ok(Datum::text(""))).volatile();
     r.scalar("gen_random_uuid", "-> uuid", |c, _| {
         let mut v = [0; 16];
         v[..8].copy_from_slice(&c.ctx.system.random().to_be_bytes());

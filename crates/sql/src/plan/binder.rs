@@ -416,8 +416,17 @@ impl<'a> Binder<'a> {
         let cols: Vec<&ScopeCol> = scope.cols.iter().filter(|c| c.table == name && !c.hidden).collect();
         let fields: Vec<_> = cols.iter().map(|c| (Some(c.name.clone()), c.ty.clone(), Expr::Column(c.id))).collect();
         let origin = cols.first().and_then(|c| c.origin);
+        let row = Expr::row(fields);
+        // An outer join may have found no row: then the row itself is NULL, and not its fields.
+        let key = origin.and_then(|(id, _)| Some((id, self.ctx.catalog.table_by_id(id)?.primary().columns.first()?.ordinal)));
+        let key =
+            scope.cols.iter().find(|c| c.table == name && c.schema.is_some() && key.is_some() && c.origin == key).map(|c| c.id);
+        let row = match key {
+            Some(key) => Expr::Case(vec![(Expr::IsNull(Box::new(Expr::Column(key))), Expr::NULL)], Some(Box::new(row))),
+            None => row,
+        };
         self.reads(origin);
-        Some(Typed::new(Expr::row(fields), Type::Record))
+        Some(Typed::new(row, Type::Record))
     }
     fn no_column(&self, message: String, name: &str) -> Error {
         let e = Error::sql("42703", message);

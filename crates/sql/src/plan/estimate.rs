@@ -22,8 +22,10 @@ pub(super) const SEEK: f64 = 6.0;
 /// One row by its key, of many that are asked for together.
 const LOOKUP: f64 = 4.0;
 /// Running a plan again for another outer row.
-const AGAIN: f64 = 4.0;
+const AGAIN: f64 = 14.0;
 const BUILD: f64 = 1.0;
+/// The same where keys are all that is kept.
+const BUILD_KEYS: f64 = 0.3;
 const PROBE: f64 = 0.6;
 /// Making a row of two.
 const JOINED: f64 = 0.3;
@@ -391,6 +393,11 @@ fn pins(table: &TableRef) -> Vec<u32> {
 /// What it takes to join by a hash table of the right side.
 pub(super) fn cost_of_hash(left: f64, right: f64) -> f64 {
     right * BUILD + left * PROBE
+}
+
+/// The same where the join only asks which left rows have partners.
+pub(super) fn cost_of_test(left: f64, right: f64) -> f64 {
+    right * BUILD_KEYS + left * PROBE
 }
 
 /// What it takes to compare all rows with all.

@@ -5,15 +5,17 @@
 //! row without a group has 0 for a count, and NULL for the other aggregates. That is so where all
 //! that ties the subquery to the outer row is equalities with columns of its own.
 //!
-//! Groups that no outer row asks for are computed as well. So nothing in them may fail, and
-//! statistics have to say that there are enough outer rows.
+//! Groups that no outer row asks for are computed as well. So nothing in them may fail (the sum of
+//! a `numeric` of 131,072 digits aside), each outer row has to ask, and statistics have to say that
+//! there are enough of them. And all groups are computed anew whenever the relation is: so it is
+//! not one that depends on rows outside of it.
 
 use super::access;
 use super::estimate::Known;
 use super::rel::{AggCall, JoinKind, Rel};
 use super::unnest::{has_path, is_locked, is_plain, pull, sides};
 use crate::plan::expr::{Cmp, ColId, Expr, Subquery, SubqueryBody, SubqueryKind};
-use crate::types::{CastContext, Datum, Type};
+use crate::types::{Datum, Type};
 use std::collections::BTreeSet;
 
 /// For fewer outer rows than these the subquery runs for each.
@@ -41,8 +43,19 @@ fn replace(e: &mut Expr, rel: &mut Rel, conds: &[Expr], known: &Known) {
         *e = value;
         return;
     }
-    for c in e.children_mut() {
-        replace(c, rel, conds, known);
+    // What is computed whatever the rest comes to.
+    match e {
+        Expr::Call(_, args) | Expr::Row(_, args) | Expr::Array(_, args) => {
+            args.iter_mut().for_each(|a| replace(a, rel, conds, known));
+        }
+        Expr::Compare(_, p) | Expr::Distinct(p) => {
+            replace(&mut p.0, rel, conds, known);
+            replace(&mut p.1, rel, conds, known);
+        }
+        Expr::Not(e) | Expr::IsNull(e) | Expr::IsBool(e, _) => replace(e, rel, conds, known),
+        Expr::Cast(cast) => replace(&mut cast.expr, rel, conds, known),
+        Expr::Coalesce(items) => items.iter_mut().take(1).for_each(|first| replace(first, rel, conds, known)),
+        _ => {}
     }
 }
 
@@ -58,19 +71,28 @@ fn grouped(s: &Subquery, outer: &Rel, conds: &[Expr], known: &Known) -> Option<(
         return None;
     }
     let cols: BTreeSet<ColId> = outer.cols().into_iter().collect();
+    let is_own = |e: &Expr| e.columns().iter().all(|c| cols.contains(c));
+    if !outer.free_columns().is_empty() || !conds.iter().all(is_own) || !has_safe_rows(input) {
+        return None;
+    }
     let (inner, ties) = pull((**input).clone(), &cols, false)?;
     let is_outer = |e: &Expr| e.columns().iter().any(|c| cols.contains(c));
     let never_fails = |(_, call): &(ColId, AggCall)| {
-        ["count", "sum", "avg", "min", "max", "bool_and", "bool_or", "every"].contains(&call.aggregate.name)
-            && call.exprs().into_iter().all(|e| !is_outer(e) && is_safe(e))
+        let args = &call.aggregate.args;
+        let is_exact = args.iter().all(|t| matches!(t, Type::Int2 | Type::Int4 | Type::Int8 | Type::Numeric(_)));
+        let never_overflows = match call.aggregate.name {
+            "count" | "min" | "max" | "bool_and" | "bool_or" | "every" => true,
+            "sum" | "avg" => is_exact,
+            _ => false,
+        };
+        never_overflows && call.exprs().into_iter().all(|e| !is_outer(e) && is_safe(e))
     };
-    if !aggs.iter().all(never_fails) || !has_safe_rows(&inner) || aggs.iter().any(|(id, _)| cols.contains(id)) {
+    if !aggs.iter().all(never_fails) || !inner.free_columns().is_empty() || aggs.iter().any(|(id, _)| cols.contains(id)) {
         return None;
     }
     let own: BTreeSet<ColId> = inner.cols().into_iter().collect();
     let ties = ties.iter().map(|c| sides(c, &own)).collect::<Option<Vec<_>>>()?;
-    let is_plain_value = |e: &Expr| !e.is_volatile() && !e.needs_executor();
-    if ties.is_empty() || !ties.iter().all(|(l, _)| is_plain_value(l)) || !pays(outer, &inner, &ties, conds, known) {
+    if ties.is_empty() || !ties.iter().all(|(l, _)| is_safe(l)) || !pays(outer, &inner, &ties, conds, known) {
         return None;
     }
     let by: BTreeSet<ColId> = ties.iter().flat_map(|(_, r)| r.columns()).collect();
@@ -105,9 +127,8 @@ fn has_safe_rows(rel: &Rel) -> bool {
 
 /// Whether an expression has a value for every row.
 fn is_safe(e: &Expr) -> bool {
-    let is_arithmetic = |name: &str, args: &[Type]| {
-        ["+", "-", "*"].contains(&name) && args.iter().all(|t| matches!(t, Type::Numeric(_) | Type::Float8))
-    };
+    let is_int = |t: &Type| matches!(t, Type::Int2 | Type::Int4 | Type::Int8);
+    let is_text = |t: &Type| matches!(t, Type::Text | Type::Varchar(_) | Type::Char(_) | Type::Name);
     let is_one = match e {
         Expr::Const(_)
         | Expr::Param(_)
@@ -122,8 +143,11 @@ fn is_safe(e: &Expr) -> bool {
         | Expr::Case(..)
         | Expr::Coalesce(_)
         | Expr::In(..) => true,
-        Expr::Cast(cast) => cast.context == CastContext::Implicit,
-        Expr::Call(f, _) => is_arithmetic(f.name, &f.args),
+        Expr::Cast(cast) => match &cast.to {
+            Type::Int8 | Type::Numeric(None) => is_int(&cast.from),
+            Type::Text => is_text(&cast.from),
+            _ => false,
+        },
         _ => false,
     };
     is_one && e.children().into_iter().all(is_safe)

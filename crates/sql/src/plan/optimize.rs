@@ -6,8 +6,9 @@ use super::grouped;
 use super::postpone;
 use super::rel::Dml;
 use super::rel::{AggCall, Cte, JoinKind, Rel, SetOp};
+use crate::catalog::Column;
 use crate::env::OnLocked;
-use crate::plan::expr::{Cmp, ColId, Expr, SubqueryBody};
+use crate::plan::expr::{Cmp, ColId, Expr, SubqueryBody, SubqueryKind};
 use crate::types::Datum;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -182,7 +183,12 @@ fn push_left_join(left: Box<Rel>, right: Box<Rel>, on: Vec<Expr>, conds: Vec<Exp
     }
     let says_lone =
         |c: &Expr| matches!(c, Expr::IsNull(e) if matches!(**e, Expr::Column(id) if is_set(id, &right, &on, &to_right)));
-    if above.iter().any(says_lone) && !right.changes() && !right.free_columns().iter().any(|id| left_cols.contains(id)) {
+    // Who locks rows of the right side is told that it may have none.
+    if above.iter().any(says_lone)
+        && !right.changes()
+        && !super::unnest::is_locked(&right)
+        && !right.free_columns().iter().any(|id| left_cols.contains(id))
+    {
         let above = above.into_iter().filter(|c| !says_lone(c)).collect();
         let on = on.into_iter().chain(to_right).collect();
         let lone = push_test(JoinKind::Anti, (*left, *right), on, to_left, uses);
@@ -202,18 +208,21 @@ fn push_left_join(left: Box<Rel>, right: Box<Rel>, on: Vec<Expr>, conds: Vec<Exp
 /// Whether a column of a join's right side is never NULL in a row that is a partner.
 fn is_set(id: ColId, right: &Rel, on: &[Expr], to_right: &[Expr]) -> bool {
     let alone = BTreeSet::from([id]);
-    on.iter().chain(to_right).any(|c| rejects_nulls(c, &alone)) || is_not_null(id, right)
+    let rejects = || on.iter().chain(to_right).any(|c| rejects_nulls(c, &alone));
+    column_of(id, right).is_some_and(|column| column.not_null || rejects())
 }
 
-/// Whether a column's table says that it is never NULL.
-fn is_not_null(id: ColId, rel: &Rel) -> bool {
+/// The column of a table that a relation's column is. (A row that is computed `IS NULL` where its
+/// fields are.)
+fn column_of(id: ColId, rel: &Rel) -> Option<&Column> {
     match rel {
-        Rel::Table { table, base, .. } => {
-            let at = id.checked_sub(*base).map(|ordinal| ordinal as usize);
-            at.and_then(|at| table.columns.get(at)).is_some_and(|column| column.not_null)
-        }
-        Rel::Filter { input, .. } => is_not_null(id, input),
-        _ => false,
+        Rel::Table { table, base, .. } => table.columns.get(id.checked_sub(*base)? as usize),
+        Rel::Filter { input, .. } => column_of(id, input),
+        Rel::Project { input, exprs } => match exprs.iter().find(|(c, _)| *c == id)?.1 {
+            Expr::Column(from) => column_of(from, input),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -353,7 +362,11 @@ fn subqueries(mut e: Expr, uses: &Uses) -> Expr {
         && let SubqueryBody::Logical(rel) = &mut s.body
     {
         let before = uses.locks_above.replace(false);
+        // It runs for each row that asks, or for its first row.
+        let is_partial = matches!(s.kind, SubqueryKind::Exists) || !rel.free_columns().is_empty();
+        let was_limited = uses.is_limited.replace(is_partial);
         *rel = Arc::new(push((**rel).clone(), Vec::new(), uses));
+        uses.is_limited.set(was_limited);
         uses.locks_above.set(before);
     }
     for c in e.children_mut() {

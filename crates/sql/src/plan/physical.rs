@@ -578,6 +578,7 @@ impl Compiler<'_> {
             let has_keys = usable.iter().any(|c| matches!(c, Expr::Compare(Cmp::Eq, _)));
             let joined = match (has_keys, kind) {
                 (true, JoinKind::Inner) => estimate::cost_of_hash(used, right_rows).min(estimate::cost_of_hash(right_rows, left)),
+                (true, kind) if kind.is_test() => estimate::cost_of_test(used, right_rows),
                 (true, _) => estimate::cost_of_hash(used, right_rows),
                 (false, _) => estimate::cost_of_loop(used, right_rows),
             };

@@ -290,3 +290,80 @@ count | sum
 38 | 297
 (SELECT 1)
 
+create table hp (id int primary key, k int);
+----
+(CREATE TABLE)
+
+create table hc (id int primary key, pid int, v int, f float8);
+----
+(CREATE TABLE)
+
+insert into hp select i, i - 1 from generate_series(1, 20) i;
+----
+(INSERT 0 20)
+
+insert into hc select i, i % 20 + 1, i % 2, 1e308 from generate_series(1, 100) i;
+----
+(INSERT 0 100)
+
+analyze hp;
+----
+(ANALYZE)
+
+analyze hc;
+----
+(ANALYZE)
+
+select sum((select count(*) from (select distinct v from hc where hc.pid = hp.id) s)) from hp;
+----
+sum
+20
+(SELECT 1)
+
+select count(*) from hp where (select sum(v) from (select distinct v from hc where hc.pid = hp.id) s) > 1;
+----
+count
+0
+(SELECT 1)
+
+select id, case when k <> 0 then (select count(*) from hc where hc.pid = 8 / k) end from hp where id < 6 order by id;
+----
+id | case
+1 | ∅
+2 | 5
+3 | 5
+4 | 5
+5 | 5
+(SELECT 5)
+
+select count(*) from hp where k = 0 or (select count(*) from hc where hc.pid = 8 / k) > 0;
+----
+count
+9
+(SELECT 1)
+
+select id, (select sum(f) from hc where hc.pid = hp.id and hc.id < 21) from hp where id < 3 order by id;
+----
+id | sum
+1 | 1e+308
+2 | 1e+308
+(SELECT 2)
+
+select count((select avg(v) from hc where hc.pid = hp.id)), sum((select max(v) from hc where hc.pid = hp.k)) from hp;
+----
+count | sum
+20 | 9
+(SELECT 1)
+
+select count(*) from hp p where exists (select 1 from hp q where q.k = p.id and (select count(*) from hc where hc.pid = q.id) = 5);
+----
+count
+19
+(SELECT 1)
+
+select count(*) from hp p where (select count(*) from hp q where q.k > p.id and (select count(*) from hc where hc.pid = q.id) = 5) > 10;
+----
+count
+8
+(SELECT 1)
+

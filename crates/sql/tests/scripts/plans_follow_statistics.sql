@@ -261,10 +261,10 @@ EXPLAIN SELECT count(*) FROM users u WHERE EXISTS (SELECT 1 FROM orders o WHERE 
 ----
 QUERY PLAN
 Aggregate
-  ->  Lookup Semi Join  (rows=2000)
+  ->  Hash Semi Join  (rows=2000)
+        Hash Cond: (u.id = o.user_id)
         ->  Seq Scan on users u  (rows=2000)
-        ->  Index Scan using orders_user_id_idx on orders o  (rows=10)
-              Index Cond: (user_id = outer #1)
+        ->  Seq Scan on orders o  (rows=19600)
               Filter: (state = 'done')
 Regions: us-east1
 (EXPLAIN)
@@ -286,10 +286,10 @@ EXPLAIN SELECT count(*) FROM users u WHERE NOT EXISTS (SELECT 1 FROM orders o WH
 ----
 QUERY PLAN
 Aggregate
-  ->  Lookup Anti Join  (rows=1)
+  ->  Hash Anti Join  (rows=1)
+        Hash Cond: (u.id = o.user_id)
         ->  Seq Scan on users u  (rows=2000)
-        ->  Index Only Scan using orders_user_id_idx on orders o  (rows=10)
-              Index Cond: (user_id = outer #1)
+        ->  Seq Scan on orders o  (rows=20000)
 Regions: us-east1
 (EXPLAIN)
 

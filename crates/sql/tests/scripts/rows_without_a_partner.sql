@@ -140,3 +140,70 @@ id | k | n
 3 | 30 | 3
 (SELECT 2)
 
+create table hp (id int primary key);
+----
+(CREATE TABLE)
+
+create table hc (id int primary key, x int, y int);
+----
+(CREATE TABLE)
+
+insert into hp values (1), (2);
+----
+(INSERT 0 2)
+
+insert into hc values (1, null, null), (2, 1, 2);
+----
+(INSERT 0 2)
+
+select count(hc), count(hc.id), count(*) from hp left join hc on hc.x = hp.id;
+----
+count | count | count
+1 | 1 | 2
+(SELECT 1)
+
+select json_agg(hc order by hp.id) from hp left join hc on hc.x = hp.id;
+----
+json_agg
+[{"id":2,"x":1,"y":2}, 
+ null]
+(SELECT 1)
+
+select hp.id, hc::text, hc is null, hc is not null, row_to_json(hc) from hp left join hc on hc.x = hp.id order by 1;
+----
+id | hc | ?column? | ?column? | row_to_json
+1 | (2,1,2) | f | t | {"id":2,"x":1,"y":2}
+2 | ∅ | t | f | ∅
+(SELECT 2)
+
+select hc from hc order by hc.id;
+----
+hc
+(1,,)
+(2,1,2)
+(SELECT 2)
+
+select hc is null from hc order by id;
+----
+?column?
+f
+f
+(SELECT 2)
+
+select hp.id from hp left join (select id, row(x, y) r from hc) s on s.r = row(null::int, null::int) where s.r is null order by 1;
+----
+id
+1
+2
+(SELECT 2)
+
+select hp.id from hp left join hc on hc.x = hp.id where hc.id is null for update;
+----
+ERROR 0A000: FOR UPDATE cannot be applied to the nullable side of an outer join
+
+select hp.id from hp left join hc on hc.x = hp.id where hc is null order by 1;
+----
+id
+2
+(SELECT 1)
+

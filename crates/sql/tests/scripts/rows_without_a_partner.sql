@@ -165,8 +165,7 @@ count | count | count
 select json_agg(hc order by hp.id) from hp left join hc on hc.x = hp.id;
 ----
 json_agg
-[{"id":2,"x":1,"y":2}, 
- null]
+[{"id":2,"x":1,"y":2}, null]
 (SELECT 1)
 
 select hp.id, hc::text, hc is null, hc is not null, row_to_json(hc) from hp left join hc on hc.x = hp.id order by 1;

@@ -379,7 +379,7 @@ impl Accumulator for JsonAgg {
         } else {
             if self.any {
                 // PostgreSQL puts each row or array on a line of its own.
-                let lines = !self.is_object() && matches!(ty, Type::Record | Type::Array(_));
+                let lines = !self.is_object() && !value.is_null() && matches!(ty, Type::Record | Type::Array(_));
                 self.text.extend_from_slice(if lines { b", \n " } else { b", " });
             }
             if self.is_object() {

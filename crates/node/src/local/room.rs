@@ -93,7 +93,7 @@ impl Room {
         let kept = self.kept.load(Ordering::Relaxed);
         self.seen().is_none_or(|free| free >= kept.saturating_add(bytes))
     }
-    /// The disk has so many free bytes.
+    /// Notes how many bytes of the disk are free.
     pub fn saw(&self, free: u64) {
         self.free.store(free.saturating_add(1), Ordering::Relaxed);
     }

@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 
 /// For fewer outer rows than these the subquery runs for each.
 const ROWS_MIN: f64 = 4.0;
-/// To find a group by an index takes as long as to read and to group so many rows.
+/// How many rows are read and grouped in the time that one lookup by an index takes.
 const LOOKUP: f64 = 25.0;
 /// The groups of more rows than these may not fit into a statement's memory.
 const GROUPED_MAX: f64 = 3e6;

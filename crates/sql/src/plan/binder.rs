@@ -101,6 +101,8 @@ pub(crate) struct Binder<'a> {
     pub(crate) ctx: PlanContext<'a>,
     pub(crate) text: &'a str,
     pub(crate) params: Vec<Option<Type>>,
+    /// Of the parameters, if the plan is for these alone: they stand in it as constants.
+    pub(crate) values: &'a [Datum],
     pub(crate) next_col: ColId,
     pub(crate) next_slot: u32,
     pub(crate) descriptors: BTreeSet<DescriptorId>,
@@ -115,11 +117,11 @@ pub(crate) struct Binder<'a> {
     pub(crate) depth: u32,
     pub(crate) row_locks: crate::parse::RowLocks,
     pub(crate) known: super::estimate::Known,
-    /// Where the stack was when binding began.
     /// The types that the columns of the next query are converted to; empty if there are none. A
     /// parameter without a type in its select list gets the type of its column. The function that
     /// binds a query takes the list out before it binds anything inside.
     pub(crate) expected: Vec<Type>,
+    /// Where the stack was when binding began.
     stack: usize,
 }
 
@@ -132,6 +134,7 @@ impl<'a> Binder<'a> {
             ctx,
             text,
             params: params.iter().map(|p| p.clone().filter(|t| *t != Type::Unknown)).collect(),
+            values: &[],
             next_col: 0,
             next_slot: 0,
             descriptors: BTreeSet::new(),
@@ -267,7 +270,10 @@ impl<'a> Binder<'a> {
         if self.params.len() <= at {
             self.params.resize(at + 1, None);
         }
-        Ok(Typed::new(Expr::Param(at as u32), self.params[at].clone().unwrap_or(Type::Unknown)))
+        Ok(match (self.params[at].clone(), self.values.get(at)) {
+            (Some(ty), Some(value)) => Typed::new(Expr::Const(value.clone()), ty),
+            (ty, _) => Typed::new(Expr::Param(at as u32), ty.unwrap_or(Type::Unknown)),
+        })
     }
     /// The types of all parameters, or 42P18.
     pub(crate) fn param_types(&self) -> Result<Vec<Type>> {

@@ -5,7 +5,7 @@
 //! fewer distinct values has partners. Costs are microseconds of this engine's time on one core,
 //! measured over tables of 10,000 to 1,000,000 rows, and the way to rows in other regions.
 
-use super::path::{Part, Path, Place, Range};
+use super::path::{self, Part, Path, Place, Range};
 use super::rel::Rel;
 use crate::catalog::relation::TableRef;
 use crate::plan::expr::{Cmp, ColId, Expr};
@@ -46,8 +46,6 @@ const SOME: f64 = 0.3;
 /// The part of the rows in a range with one bound, or with two, that are not known.
 const HALF_RANGE: f64 = 1.0 / 3.0;
 const RANGE: f64 = 0.1;
-/// Values of a list that is not known.
-const LIST: f64 = 10.0;
 /// How many values a column has that was not counted.
 const DISTINCT: f64 = 200.0;
 
@@ -58,8 +56,6 @@ pub(crate) struct Known {
     tables: BTreeMap<ColId, Table>,
     /// Columns of derived tables that are columns of others.
     renamed: BTreeMap<ColId, ColId>,
-    /// Of the parameters, if the plan is for these alone.
-    values: Vec<Datum>,
     /// An estimate would be another one for another value of a parameter.
     is_of_values: Cell<bool>,
 }
@@ -78,9 +74,6 @@ impl Known {
     pub(crate) fn insert(&mut self, base: ColId, table: TableRef, statistics: Arc<TableStatistics>, is_far: bool) {
         let pins = if is_far { pins(&table) } else { Vec::new() };
         self.tables.insert(base, Table { table, statistics, is_far, pins });
-    }
-    pub(crate) fn of_values(&mut self, values: &[Datum]) {
-        self.values = values.to_vec();
     }
     /// Finds out which columns of the statement are others, unchanged.
     pub(crate) fn follow(&mut self, rel: &Rel) {
@@ -159,7 +152,7 @@ impl Known {
     /// The part of the rows that have a value in a column.
     fn equal(&self, id: ColId, value: &Expr) -> f64 {
         let Some((column, ty)) = self.column(id) else { return 1.0 / self.distinct(id).unwrap_or(DISTINCT) };
-        match self.value(value) {
+        match value.as_const() {
             Some(Datum::Null) => 0.0,
             Some(value) => key_of(value, ty).map_or(column.equal_to_any(), |key| column.equal(&key)),
             None => {
@@ -168,13 +161,12 @@ impl Known {
             }
         }
     }
-    /// The value of an expression, if it is known before the statement runs.
-    fn value<'e>(&'e self, e: &'e Expr) -> Option<&'e Datum> {
-        match e {
-            Expr::Const(value) => Some(value),
-            Expr::Param(at) => self.values.get(*at as usize),
-            _ => None,
+    /// How many values a column is compared with by `= ANY`.
+    fn length(&self, id: ColId, list: &Expr) -> f64 {
+        if let Some((column, _)) = self.column(id) {
+            self.depends(list, column);
         }
+        path::length(list)
     }
     fn depends(&self, value: &Expr, column: &ColumnStatistics) {
         if column.knows_values() && value.any(&|e| matches!(e, Expr::Param(_))) {
@@ -191,7 +183,7 @@ impl Known {
         let Some((column, ty)) = self.column(id) else {
             return if range.lower.is_some() && range.upper.is_some() { RANGE } else { HALF_RANGE };
         };
-        let place = |bound: &(Expr, bool)| match self.value(&bound.0) {
+        let place = |bound: &(Expr, bool)| match bound.0.as_const() {
             Some(value) if !value.is_null() && column.knows_values() => {
                 key_of(value, ty).ok().map(|key| (column.below(&key), column.equal(&key)))
             }
@@ -217,7 +209,7 @@ impl Known {
         }
         match &range.like {
             None => valued,
-            Some(pattern) => match self.value(pattern) {
+            Some(pattern) => match pattern.as_const() {
                 Some(Datum::Text(text)) => {
                     let plain: String = text.as_str().chars().take_while(|c| !matches!(c, '%' | '_' | '\\')).collect();
                     if plain.is_empty() {
@@ -290,7 +282,9 @@ impl Known {
                 _ => SOME,
             },
             Expr::Quantified(q) if !q.all => match &q.left {
-                Expr::Column(id) => LIST * self.column(*id).map_or(1.0 / DISTINCT, |(c, _)| c.equal_to_any()),
+                Expr::Column(id) => {
+                    self.length(*id, &q.array) * self.column(*id).map_or(1.0 / DISTINCT, |(c, _)| c.equal_to_any())
+                }
                 _ => SOME,
             },
             Expr::Column(id) => self.equal(*id, &Expr::TRUE),
@@ -329,9 +323,9 @@ impl Known {
         let of_part = |(at, part): (usize, &Part)| match part {
             Part::Eq(value) => self.equal(column(at), value),
             Part::In(list) => list.iter().map(|value| self.equal(column(at), value)).sum::<f64>().min(1.0),
-            Part::Any(_) => {
+            Part::Any(list) => {
                 let one = self.column(column(at)).map_or(1.0 / DISTINCT, |(c, _)| c.equal_to_any());
-                (LIST * one).min(1.0)
+                (self.length(column(at), list) * one).min(1.0)
             }
             Part::Null => self.nulls(column(at)),
         };

@@ -95,19 +95,19 @@ pub fn prepare(statement: &Statement, ctx: &PlanContext, param_types: &[Option<T
     prepare_for(statement, ctx, param_types, &[])
 }
 
-/// The same for values of the parameters: the plan is right for all others too, and may be a bad
-/// one for them.
-pub(crate) fn prepare_for(
-    statement: &Statement,
-    ctx: &PlanContext,
+/// The same for values of the parameters, which the plan takes for constants: it is right for these
+/// alone.
+pub(crate) fn prepare_for<'a>(
+    statement: &'a Statement,
+    ctx: &PlanContext<'a>,
     param_types: &[Option<Type>],
-    values: &[Datum],
+    values: &'a [Datum],
 ) -> Result<Prepared> {
     let Kind::Sql(sql) = &statement.kind else {
         return Err(Error::unsupported("this statement cannot be planned"));
     };
     let mut b = Binder::new(*ctx, &statement.text, param_types);
-    b.known.of_values(values);
+    b.values = values;
     b.row_locks = statement.row_locks;
     let (tag, (rel, out)) = match &**sql {
         ast::Statement::Query(q) => {

@@ -4,7 +4,7 @@ use super::rel::width;
 use crate::catalog::Index;
 use crate::catalog::relation::TableRef;
 use crate::plan::expr::{Cmp, ColId, Expr, Meets};
-use crate::types::Type;
+use crate::types::{Datum, Type};
 use std::collections::BTreeSet;
 
 /// How many places of an index are looked at by themselves at most.
@@ -67,6 +67,18 @@ pub(crate) struct Range {
 /// Rows of a table nobody has counted.
 pub(super) const TABLE_ROWS: f64 = 1000.0;
 
+/// Values of an array that is not known.
+const LIST: f64 = 10.0;
+
+/// How many values an array has.
+pub(super) fn length(array: &Expr) -> f64 {
+    match array.as_const() {
+        None => LIST,
+        Some(Datum::Array(array)) => array.items.len() as f64,
+        Some(_) => 0.0,
+    }
+}
+
 pub(super) fn path(index: &Index, at: usize, table: &TableRef, own: &std::ops::Range<ColId>, filters: &[Expr]) -> Path {
     let (mut prefix, mut consumed, mut range) = (Vec::new(), Vec::new(), None);
     let mut multiple = 1.0f64;
@@ -77,7 +89,7 @@ pub(super) fn path(index: &Index, at: usize, table: &TableRef, own: &std::ops::R
             Some((i, p)) => {
                 multiple *= match &p {
                     Part::In(v) => v.len().max(1) as f64,
-                    Part::Any(_) => 10.0,
+                    Part::Any(list) => length(list),
                     _ => 1.0,
                 };
                 consumed.push(i);

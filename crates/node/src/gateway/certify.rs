@@ -30,7 +30,7 @@ impl Shared {
         let mut request = request.clone();
         let deadline = Instant::now() + WAIT_MAX;
         loop {
-            let held = self.until_when(replica, &request).await;
+            let held = Box::pin(self.until_when(replica, &request)).await;
             request.global.hold_until = held.as_ref().map_or(Timestamp::MIN, |(hold_until, _)| *hold_until);
             // Asked in any case: it may have committed, by an earlier copy.
             if let Some(outcome) = replica.commit(&request).await? {

@@ -362,7 +362,7 @@ impl Rpc {
     }
 
     /// Asks a node that this one knows.
-    pub async fn call(self: &Arc<Self>, to: NodeId, request: Request, timeout: Duration) -> Result<Response> {
+    pub fn call(self: &Arc<Self>, to: NodeId, request: Request, timeout: Duration) -> BoxFuture<'_, Result<Response>> {
         if let Some(after) = self.echoes.as_ref().and_then(|echo| echo(&request)) {
             let (rpc, copy) = (self.clone(), request.clone());
             self.tasks.spawn(async move {
@@ -371,7 +371,9 @@ impl Rpc {
                 let _ = rpc.call_once(to, copy, timeout).await;
             });
         }
-        self.call_once(to, request, timeout).await
+        // On the heap: whoever may ask another node would be kilobytes larger, and nearly all that
+        // sessions do may.
+        Box::pin(self.call_once(to, request, timeout))
     }
 
     async fn call_once(self: &Arc<Self>, to: NodeId, request: Request, timeout: Duration) -> Result<Response> {
@@ -455,7 +457,7 @@ impl Rpc {
         match &*slot {
             Some(c) if !c.is_closed.load(Ordering::Acquire) => Ok(c.clone()),
             _ => {
-                let c = self.connect(addr, peer.id).await?;
+                let c = Box::pin(self.connect(addr, peer.id)).await?;
                 *slot = Some(c.clone());
                 Ok(c)
             }

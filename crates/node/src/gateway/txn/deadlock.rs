@@ -25,7 +25,7 @@ use meridian_region::Owner;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -100,9 +100,8 @@ impl Drop for Registered<'_> {
 
 /// The read's answer, or 40P01 if the transaction is the youngest of a circle. Dropping the read
 /// leaves its place in the queue to the release that ends every transaction.
-pub(super) async fn unless_deadlocked<T>(watch: Option<Watch>, read: impl Future<Output = Result<T>>) -> Result<T> {
+pub(super) async fn unless_deadlocked<T>(watch: Option<Watch>, mut read: Pin<&mut impl Future<Output = Result<T>>>) -> Result<T> {
     let Some(watch) = watch else { return read.await };
-    let mut read = pin!(read);
     // A row that no transaction holds is there at once.
     if let Poll::Ready(answer) = futures::poll!(read.as_mut()) {
         return answer;
@@ -112,7 +111,7 @@ pub(super) async fn unless_deadlocked<T>(watch: Option<Watch>, read: impl Future
     tokio::select! {
         biased;
         answer = read => answer,
-        e = watch.deadlock() => Err(e),
+        e = Box::pin(watch.deadlock()) => Err(e),
     }
 }
 

@@ -75,8 +75,11 @@ impl Txn {
             self.note_queue(at, me, locking);
             let part = &mut self.parts[at];
             part.prefetched.clear();
-            let read = replica.get(me, &mut part.view, key, columns | ColumnMask::EXISTENCE, locking.into());
-            match unless_deadlocked(watch, read).await {
+            let found = {
+                let read = pin!(replica.get(me, &mut part.view, key, columns | ColumnMask::EXISTENCE, locking.into()));
+                unless_deadlocked(watch, read).await
+            };
+            match found {
                 Ok(version) => {
                     if std::mem::take(&mut part.view.skipped).is_empty() {
                         let until = part.view.snapshot.expect("a read has a snapshot");
@@ -339,7 +342,8 @@ impl Txn {
             ReadOp::Get { keys, .. } if locking != Locking::None => keys.clone(),
             _ => Vec::new(),
         };
-        let result = match unless_deadlocked(watch, self.ask_primary(at, op, locking)).await {
+        let asked = unless_deadlocked(watch, Box::pin(self.ask_primary(at, op, locking)).as_mut()).await;
+        let result = match asked {
             Ok(result) => result,
             Err(e) => return Err(self.note_failure(e)),
         };
@@ -369,7 +373,8 @@ impl Txn {
             Some(late) => ReadOp::Reserve { key: key.clone(), late },
             None => ReadOp::Share { key: key.clone() },
         };
-        match unless_deadlocked(watch, self.ask_primary(at, op, locking)).await {
+        let asked = unless_deadlocked(watch, Box::pin(self.ask_primary(at, op, locking)).as_mut()).await;
+        match asked {
             Ok(ReadResult::Share(offer)) => {
                 self.note_entries(at, [key.clone()]);
                 Ok(offer)

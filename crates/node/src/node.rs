@@ -418,7 +418,7 @@ impl Node {
     /// The catalog's primary sends it, once there is one.
     async fn await_catalog(&self, hindrance: &Hindrance) {
         let (begun, mut notice) = (Instant::now(), Notice::default());
-        while self.shared.catalog.at(self.shared.runtime.physical_micros()).version == SchemaVersion(0) {
+        while self.shared.catalog.at(|| self.shared.runtime.physical_micros()).version == SchemaVersion(0) {
             if let Some(behind) = clocks::say_behind(&self.shared) {
                 // Until its clock gets there, or an operator moves it: nothing else is in the way.
                 hindrance.send_replace(Some(behind));

@@ -71,11 +71,12 @@ impl CatalogCache {
         })
     }
 
-    /// The version to plan with at this time.
+    /// The version to plan with at present. The clock is read only if another one comes.
     #[inline]
-    pub fn at(&self, physical_micros: u64) -> Arc<Catalog> {
-        if self.next_due.load(Ordering::Acquire) <= self.clock.now(physical_micros).0 {
-            self.promote(self.clock.now(physical_micros));
+    pub fn at(&self, physical_micros: impl Fn() -> u64) -> Arc<Catalog> {
+        let next_due = self.next_due.load(Ordering::Acquire);
+        if next_due != u64::MAX && next_due <= self.clock.now(physical_micros()).0 {
+            self.promote(self.clock.now(physical_micros()));
         }
         self.active.read().clone()
     }

@@ -159,7 +159,7 @@ impl Environment for Env {
     type Txn = Txn;
 
     fn catalog(&self) -> Arc<Catalog> {
-        self.0.shared.catalog.at(self.0.shared.runtime.physical_micros())
+        self.0.shared.catalog.at(|| self.0.shared.runtime.physical_micros())
     }
 
     async fn catalog_at(&self, at: Timestamp) -> Result<Arc<Catalog>> {

@@ -134,7 +134,7 @@ pub(crate) async fn keep(gateway: Arc<Gateway>) {
 
 impl Known {
     fn learn_columns(&mut self, gateway: &Gateway) {
-        let catalog = gateway.shared.catalog.at(gateway.shared.runtime.physical_micros());
+        let catalog = gateway.shared.catalog.at(|| gateway.shared.runtime.physical_micros());
         if self.version == Some(catalog.version) {
             return;
         }

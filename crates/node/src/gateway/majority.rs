@@ -81,14 +81,14 @@ impl Ask for Leading<'_> {
 impl Shared {
     /// The column that a share is of, as this node plans with it.
     pub(crate) fn escrow_column(&self, share: &Key) -> Option<EscrowColumn> {
-        let catalog = self.catalog.at(self.runtime.physical_micros());
+        let catalog = self.catalog.at(|| self.runtime.physical_micros());
         escrow::index_of(share).and_then(|index| catalog.escrow_of(index))
     }
 
     /// Messages of another site, or of this one to itself. What speaks of a row that is in no
     /// round, or of a site that the row does not have, is dropped.
     pub(crate) async fn hear_rounds(&self, replica: &Replica, mut messages: RoundMessages) {
-        let catalog = self.catalog.at(self.runtime.physical_micros());
+        let catalog = self.catalog.at(|| self.runtime.physical_micros());
         let sites_of = |index: u32| -> BTreeSet<GroupId> {
             let column = catalog.escrow_of(index).filter(EscrowColumn::keeps_sites);
             column.into_iter().flat_map(|column| column.sites).collect()
@@ -117,7 +117,7 @@ impl Shared {
 /// protocol is by now.
 pub(crate) async fn begin(shared: Arc<Shared>, replica: Arc<Replica>, share: Key) {
     let Some(column) = shared.escrow_column(&share).filter(EscrowColumn::keeps_sites) else {
-        let catalog = shared.catalog.at(shared.runtime.physical_micros());
+        let catalog = shared.catalog.at(|| shared.runtime.physical_micros());
         let index = escrow::index_of(&share).map(escrow::index_id);
         // Of a table that is gone. A copy of the catalog may also be behind.
         if index.is_none_or(|index| !catalog.reaches().contains(index)) {
@@ -138,7 +138,7 @@ pub(crate) async fn keep(shared: Arc<Shared>) {
         tokio::time::sleep(TICK).await;
         let farthest = shared.peers.largest_round_trip().as_micros() as u64;
         shared.groups.common.farthest_micros.store(farthest, Ordering::Relaxed);
-        let catalog = shared.catalog.at(shared.runtime.physical_micros());
+        let catalog = shared.catalog.at(|| shared.runtime.physical_micros());
         for table in catalog.tables_with_escrow() {
             for column in table.escrow.iter().filter(|column| column.keeps_sites()) {
                 for site in &column.sites {

@@ -165,7 +165,7 @@ impl Freshness {
         }
         // A version whose time has not come on this clock is not acknowledged yet, unless all nodes
         // plan with it (`schema`).
-        let active = self.catalog.at(self.groups.common.runtime.physical_micros()).seen;
+        let active = self.catalog.at(|| self.groups.common.runtime.physical_micros()).seen;
         self.confirmations.covers(active) || self.confirmations.covers(self.catalog.newest().seen)
     }
 

@@ -118,7 +118,8 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send>(
     if wire.send().await.is_err() {
         return;
     }
-    let mut connection = Connection { wire, session, skipping: false };
+    let (watch, cancel) = (wire.watch(), session.cancel_handle());
+    let mut connection = Connection { wire, session, watch, cancel, skipping: false };
     if let Err(error) = connection.serve(server).await {
         connection.session.end(&error, &mut connection.wire);
         connection.wire.fatal(&error);
@@ -148,6 +149,8 @@ async fn refuse<S: AsyncRead + AsyncWrite + Unpin + Send>(wire: &mut Wire<S>, pe
 struct Connection<S> {
     wire: Wire<S>,
     session: Box<dyn ClientSession>,
+    watch: Watch<S>,
+    cancel: CancelHandle,
     /// An error of the extended protocol: everything up to `Sync` is ignored.
     skipping: bool,
 }
@@ -171,7 +174,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
             if matches!(next, Next::End) || self.wire.is_broken {
                 return Ok(());
             }
-            if self.session.cancel_handle().is_terminated() {
+            if self.cancel.is_terminated() {
                 return Err(Error::sql("57P01", "terminating connection due to administrator command"));
             }
         }
@@ -184,7 +187,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
             }
             let idle = self.session.idle_timeout();
             let status = self.session.transaction_status();
-            let cancel = self.session.cancel_handle();
             tokio::select! {
                 biased;
                 filled = self.wire.fill() => match filled {
@@ -194,7 +196,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
                 () = server.wait_to_end(status) => {
                     return Err(Error::sql("57P01", "terminating connection due to administrator command"));
                 }
-                () = cancel.terminated() => {
+                () = self.cancel.terminated() => {
                     return Err(Error::sql("57P01", "terminating connection due to administrator command"));
                 }
                 () = sleep(idle.as_ref().map(|(t, _)| *t)) => {
@@ -235,13 +237,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
             Message::Query(query) => return self.query(&query).await,
             Message::Sync => {
                 self.skipping = false;
-                let (watch, cancel) = (self.wire.watch(), self.session.cancel_handle());
-                watched(watch, cancel, pin!(self.session.sync(&mut self.wire))).await;
+                watched(&self.watch, &self.cancel, pin!(self.session.sync(&mut self.wire))).await;
                 return self.ready().await;
             }
             Message::Flush => {
-                let (watch, cancel) = (self.wire.watch(), self.session.cancel_handle());
-                let certified = watched(watch, cancel, pin!(self.session.before_flush(&mut self.wire))).await;
+                let certified = watched(&self.watch, &self.cancel, pin!(self.session.before_flush(&mut self.wire))).await;
                 if let Err(error) = certified {
                     self.refuse(&error);
                 }
@@ -267,9 +267,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
     async fn query(&mut self, query: &bytes::Bytes) -> Result<Next> {
         match text(query) {
             Ok(query) => {
-                let (watch, cancel) = (self.wire.watch(), self.session.cancel_handle());
                 // The error has been written already.
-                let _ = watched(watch, cancel, pin!(self.session.simple(query, &mut self.wire))).await;
+                let _ = watched(&self.watch, &self.cancel, pin!(self.session.simple(query, &mut self.wire))).await;
             }
             Err(error) => {
                 self.session.fail(&error, &mut self.wire);
@@ -289,8 +288,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
             Message::Describe { what: Target::Portal, name } => session.describe_portal(text(&name)?, wire).await,
             Message::Execute { portal, max_rows } => {
                 let last = frontend::next_is_sync(&wire.input);
-                let (watch, cancel) = (wire.watch(), session.cancel_handle());
-                watched(watch, cancel, pin!(session.execute(text(&portal)?, max_rows, last, wire))).await
+                watched(&self.watch, &self.cancel, pin!(session.execute(text(&portal)?, max_rows, last, wire))).await
             }
             Message::Close { what: Target::Statement, name } => session.close_statement(text(&name)?, wire),
             Message::Close { what: Target::Portal, name } => session.close_portal(text(&name)?, wire),
@@ -302,7 +300,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
 /// Runs a statement; if the client leaves meanwhile, the statement ends as soon as it can, and so
 /// does the session: what it waits for, and the places it has in queues, are others'. The work is
 /// kilobytes of state and stays where it is.
-async fn watched<S: AsyncRead, T>(watch: Watch<S>, cancel: CancelHandle, mut work: Pin<&mut impl Future<Output = T>>) -> T {
+async fn watched<S: AsyncRead, T>(watch: &Watch<S>, cancel: &CancelHandle, mut work: Pin<&mut impl Future<Output = T>>) -> T {
     tokio::select! {
         biased;
         done = &mut work => return done,

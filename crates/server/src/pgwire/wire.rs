@@ -138,7 +138,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Wire<S> {
     }
     fn cstring(&mut self, s: &str) {
         // A name with a zero byte cannot exist in PostgreSQL and would end the string early.
-        self.output.extend(s.bytes().filter(|b| *b != 0));
+        match s.bytes().any(|b| b == 0) {
+            true => self.output.extend(s.bytes().filter(|b| *b != 0)),
+            false => self.output.extend_from_slice(s.as_bytes()),
+        }
         self.output.put_u8(0);
     }
     /// Fills in the length of the message that began at `start`.

@@ -364,9 +364,9 @@ impl<E: Environment> Session<E> {
         self.portals_made += 1;
         let portal = Portal { named, params, formats, state, place: Place::default(), number: self.portals_made };
         match self.portals.get_mut(name) {
-            Some(place) => *place = portal,
+            Some(place) => **place = portal,
             None => {
-                self.portals.insert(name.to_string(), portal);
+                self.portals.insert(name.to_string(), Box::new(portal));
             }
         }
     }

@@ -158,8 +158,8 @@ pub struct Session<E: Environment> {
     /// What the client is told before it is certified, and takes back if it turns out to be untrue.
     uncertified: Uncertified,
     statements: BTreeMap<String, Arc<Named>>,
-    /// Portals and cursors: one namespace.
-    portals: BTreeMap<String, Portal>,
+    /// Portals and cursors: one namespace. In boxes, since the map makes room for several.
+    portals: BTreeMap<String, Box<Portal>>,
     /// How many there have been.
     portals_made: u64,
 }

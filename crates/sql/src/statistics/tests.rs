@@ -125,6 +125,24 @@ fn query(d: &mut Dice) -> String {
     }
 }
 
+/// A query as a prepared statement, and the values of its parameters: its numbers.
+fn with_parameters(q: &str) -> (String, Vec<String>) {
+    let (mut text, mut values) = (String::new(), Vec::new());
+    let mut rest = q;
+    while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
+        text.push_str(&rest[..at]);
+        let end = rest[at..].find(|c: char| !c.is_ascii_digit()).map_or(rest.len(), |n| at + n);
+        if text.ends_with([' ', '(']) && !text.ends_with("BY ") && !text.ends_with("SELECT ") {
+            values.push(rest[at..end].to_string());
+            text += &format!("${}", values.len());
+        } else {
+            text.push_str(&rest[at..end]);
+        }
+        rest = &rest[end..];
+    }
+    (text + rest, values)
+}
+
 /// What nobody has counted: plans of every kind come of it.
 fn made_up(d: &mut Dice, table: &crate::catalog::relation::TableRef) -> TableStatistics {
     let rows = 10u64.pow(d.roll(7) as u32);
@@ -164,6 +182,10 @@ async fn no_answer_depends_on_statistics() {
         answers.push(s.query_text(q).await.unwrap_or_else(|e| panic!("{q}: {e}"))[0].rows.clone());
     }
     let mut plans = std::collections::BTreeSet::new();
+    let prepared: Vec<(String, Vec<String>)> = queries.iter().map(|q| with_parameters(q)).collect();
+    for (n, (text, _)) in prepared.iter().enumerate() {
+        s.query_text(&format!("PREPARE q{n} AS {text}")).await.unwrap_or_else(|e| panic!("{text}: {e}"));
+    }
     for round in 0..6 {
         let catalog = env.catalog();
         for table in catalog.descriptors.values().filter_map(crate::catalog::relation::TableRef::new) {
@@ -172,9 +194,13 @@ async fn no_answer_depends_on_statistics() {
                 _ => crate::analyze::keep(&env, table.id, &made_up(&mut dice, &table)).await.unwrap(),
             }
         }
-        for (q, before) in queries.iter().zip(&answers) {
+        for (n, (q, before)) in queries.iter().zip(&answers).enumerate() {
             let now = s.query_text(q).await.unwrap_or_else(|e| panic!("{q}: {e}"))[0].rows.clone();
             assert_eq!(*before, now, "{q}");
+            let values = &prepared[n].1;
+            let list = if values.is_empty() { String::new() } else { format!("({})", values.join(", ")) };
+            let now = s.query_text(&format!("EXECUTE q{n}{list}")).await.unwrap_or_else(|e| panic!("{q}: {e}"))[0].rows.clone();
+            assert_eq!(*before, now, "{} of {list}", prepared[n].0);
             let plan = &s.query_text(&format!("EXPLAIN {q}")).await.unwrap()[0].rows;
             plans.insert(
                 plan.iter()

@@ -220,7 +220,7 @@ impl Txn {
 
     /// A transaction that the node itself runs, over these tables.
     pub(in crate::gateway) fn of_node(gateway: Arc<Gateway>, tables: &[DescriptorId]) -> Txn {
-        let catalog = gateway.shared.catalog.at(gateway.shared.runtime.physical_micros());
+        let catalog = gateway.shared.catalog.at(|| gateway.shared.runtime.physical_micros());
         let options = TxnOptions {
             session: SessionId::default(),
             read_only: false,

@@ -92,6 +92,7 @@ async fn run<T: Transaction>(
         changes: None,
         cacheable: false,
         is_of_values: false,
+        is_of_lists: false,
         plan: Plan::General(node.clone()),
     };
     let mut execution = Execution::new(Arc::new(copy), params.to_vec());

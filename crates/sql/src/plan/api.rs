@@ -105,6 +105,8 @@ pub struct Prepared {
     pub cacheable: bool,
     /// It is dear, and another plan may be the best one for other values of its parameters.
     pub is_of_values: bool,
+    /// The same if a parameter is a long array.
+    pub is_of_lists: bool,
     pub(crate) plan: super::Plan,
 }
 

@@ -22,7 +22,7 @@ impl Binder<'_> {
             Ast::CompoundIdentifier(parts) => parts[0].span,
             _ => t.span,
         };
-        Ok(Typed { expr: self.fold(t.expr), ty: t.ty, span })
+        Ok(Typed { expr: self.fold(t.expr), ty: t.ty, span, is_literal: t.is_literal })
     }
     /// Binds an expression and converts it.
     pub(crate) fn expr_as(&mut self, e: &Ast, to: &Type, context: CastContext) -> Result<Expr> {
@@ -365,7 +365,7 @@ impl Binder<'_> {
         }
         rest.push(at);
         let items = rest.into_iter().rev().map(|e| self.condition(e, word)).collect::<Result<Vec<_>>>()?;
-        Ok(boolean(if word == "AND" { Expr::And(items) } else { Expr::Or(items) }))
+        Ok(boolean(settled_chain(items, word == "AND")))
     }
 
     pub(crate) fn operator_typed(&mut self, name: &str, l: Typed, r: Typed, left: &Ast) -> Result<Typed> {
@@ -384,6 +384,14 @@ impl Binder<'_> {
         let cast: Vec<Expr> = (args.into_iter().zip(&f.args))
             .map(|(a, to)| if is_pseudo(to) { Ok(self.settle(a)?.expr) } else { self.coerce(a, to, CastContext::Implicit) })
             .collect::<Result<_>>()?;
+        let cast: Vec<Expr> = match &*f.args {
+            // As a text it has no blanks at its end, which do not count.
+            [from @ Type::Char(_), Type::Char(_)] if Cmp::from_name(f.name).is_some() => {
+                let text = |e| self.convert(e, from.clone(), &Type::Text, CastContext::Implicit);
+                cast.into_iter().map(text).collect::<Result<_>>()?
+            }
+            _ => cast,
+        };
         if let Some(cmp) = plain_comparison(&f) {
             let mut cast = cast.into_iter();
             let (Some(a), Some(b)) = (cast.next(), cast.next()) else {
@@ -394,7 +402,21 @@ impl Binder<'_> {
         Ok(Typed::new(Expr::Call(Arc::new(f), cast), ty))
     }
 
-    /// How two types meet in an operator: the operator, and what each side is cast to.
+    /// An operand of a comparison, as it is compared: blanks at the end of a `char(n)` do not count,
+    /// and as a text it has none.
+    fn compared(&mut self, operand: Typed, ty: &Type) -> Result<Expr> {
+        let e = self.coerce(operand, ty, CastContext::Implicit)?;
+        match ty {
+            Type::Char(_) => self.convert(e, ty.clone(), &Type::Text, CastContext::Implicit),
+            Type::Array(of) if matches!(**of, Type::Char(_)) => {
+                self.convert(e, ty.clone(), &Type::Text.array_of(), CastContext::Implicit)
+            }
+            _ => Ok(e),
+        }
+    }
+
+    /// How two types meet in an operator: the operator, and what each side is cast to. Sides that are
+    /// compared as they are go through [`Binder::compared`].
     pub(super) fn meets(&mut self, op: &str, left: &Type, right: &Type) -> Result<(Meets, Type, Type)> {
         let f = FUNCTIONS.resolve_operator(op, &[left.clone(), right.clone()])?;
         if f.result != Type::Bool {
@@ -471,11 +493,11 @@ impl Binder<'_> {
             && let Ok((Meets::Compare(_), lt, rt)) = self.meets("=", &common, &common)
             && lt == rt
         {
-            let left = self.coerce(left, &lt, CastContext::Implicit)?;
+            let left = self.compared(left, &lt)?;
             let span = expr.span();
             let mut coerced = Vec::with_capacity(items.len());
             for (item, ast) in items.into_iter().zip(list) {
-                coerced.push(self.coerce(item, &lt, CastContext::Implicit).map_err(|e| self.at(self.at(e, ast.span()), span))?);
+                coerced.push(self.compared(item, &lt).map_err(|e| self.at(self.at(e, ast.span()), span))?);
             }
             let e = Expr::In(Box::new(left), coerced);
             return Ok(boolean(if negated { not(e) } else { e }));
@@ -505,8 +527,10 @@ impl Binder<'_> {
             return Err(self.at(Error::sql("42809", "op ANY/ALL (array) requires array on right side"), right.span()));
         };
         let (meets, lt, rt) = self.meets(&name, &l.ty, &element).map_err(|e| self.at_operator(e, left))?;
-        let left = self.coerce(l, &lt, CastContext::Implicit)?;
-        let array = self.coerce(array, &rt.array_of(), CastContext::Implicit)?;
+        let (left, array) = match &meets {
+            Meets::Compare(_) => (self.compared(l, &lt)?, self.compared(array, &rt.array_of())?),
+            _ => (self.coerce(l, &lt, CastContext::Implicit)?, self.coerce(array, &rt.array_of(), CastContext::Implicit)?),
+        };
         Ok(boolean(Expr::Quantified(Box::new(Quantified { left, meets, array, all }))))
     }
 
@@ -541,8 +565,12 @@ impl Binder<'_> {
             if let Some(strict) = strict {
                 ordered.push(self.meets(strict, &lt, &rt).map_err(|e| self.at_operator(e, left))?.0);
             }
-            left_exprs.push(self.coerce(l, &lt, CastContext::Implicit)?);
-            let right = self.coerce(Typed::new(Expr::Column(c.id), c.ty.clone()), &rt, CastContext::Implicit)?;
+            let right = Typed::new(Expr::Column(c.id), c.ty.clone());
+            let (l, right) = match &meets {
+                Meets::Compare(_) => (self.compared(l, &lt)?, self.compared(right, &rt)?),
+                _ => (self.coerce(l, &lt, CastContext::Implicit)?, self.coerce(right, &rt, CastContext::Implicit)?),
+            };
+            left_exprs.push(l);
             casts.push((self.fresh(), right));
             how.push(meets);
         }
@@ -723,10 +751,26 @@ fn symmetric(low: &Ast) -> Option<&Ast> {
 }
 
 /// A function that does nothing but compare two values in the order of datums.
+/// A conjunction, or a disjunction, without what is known to change nothing.
+fn settled_chain(mut items: Vec<Expr>, is_and: bool) -> Expr {
+    let decides = Expr::Const(Datum::Bool(!is_and));
+    if items.contains(&decides) {
+        return decides;
+    }
+    let says_nothing = Expr::Const(Datum::Bool(is_and));
+    items.retain(|e| *e != says_nothing);
+    match items.len() {
+        0 => says_nothing,
+        1 => items.remove(0),
+        _ if is_and => Expr::And(items),
+        _ => Expr::Or(items),
+    }
+}
+
 fn plain_comparison(f: &functions::Function) -> Option<Cmp> {
     let cmp = Cmp::from_name(f.name)?;
     let [a, b] = f.args.as_slice() else { return None };
-    let ordered = !matches!(a, Type::Char(_) | Type::Record | Type::Json | Type::Jsonb | Type::Unknown);
+    let ordered = !matches!(a, Type::Record | Type::Json | Type::Jsonb | Type::Unknown);
     (ordered && (a.same_base(b) || share_representation(a, b))).then_some(cmp)
 }
 

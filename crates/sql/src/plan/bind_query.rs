@@ -181,7 +181,7 @@ impl Binder<'_> {
         }
         let mut types = Vec::new();
         for (a, b) in lcols.iter().zip(&rcols) {
-            let own = |rel: &Rel, c: &OutCol| literal_of(rel, c).map_or_else(|| c.ty.clone(), |l| l.ty);
+            let own = |rel: &Rel, c: &OutCol| literal_of(rel, c, &self.literals).map_or_else(|| c.ty.clone(), |l| l.ty);
             types.push(select_common_type(&[own(&left, a), own(&right, b)], name)?);
         }
         // Rows are compared as they are. Blanks at the end of a `bpchar` do not count, and it has
@@ -200,7 +200,7 @@ impl Binder<'_> {
     pub(crate) fn cast_cols(&mut self, rel: Rel, cols: &[OutCol], to: &[Type]) -> Result<Rel> {
         let mut exprs = Vec::new();
         for (c, ty) in cols.iter().zip(to) {
-            let value = literal_of(&rel, c).unwrap_or_else(|| Typed::new(Expr::Column(c.id), c.ty.clone()));
+            let value = literal_of(&rel, c, &self.literals).unwrap_or_else(|| Typed::new(Expr::Column(c.id), c.ty.clone()));
             let e = self.coerce(value, ty, CastContext::Implicit)?;
             exprs.push((self.fresh(), e));
         }
@@ -267,6 +267,7 @@ impl Binder<'_> {
     ) -> Result<(Rel, Vec<OutCol>)> {
         self.scope().no_aggregates = Some("WHERE");
         let mut rel = from;
+        filled(&rel, &mut self.scope().filled);
         if let Some(e) = &s.selection {
             let cond = self.condition(e, "WHERE")?;
             let mut conds = Vec::new();
@@ -300,6 +301,12 @@ impl Binder<'_> {
             let scope = self.scope();
             (std::mem::take(&mut scope.aggs), std::mem::take(&mut scope.windows), std::mem::take(&mut scope.sets))
         };
+        let marks = std::mem::take(&mut self.scope().marks);
+        for (table, mark) in &marks {
+            let own = self.scope().cols.iter().filter(|c| c.table == *table).map(|c| c.id).collect();
+            mark_rows(&mut rel, &own, *mark);
+        }
+        let from_cols: &BTreeSet<ColId> = &from_cols.iter().copied().chain(marks.iter().map(|(_, mark)| *mark)).collect();
         let has_set = |e: &Expr| e.columns().iter().any(|c| sets.iter().any(|(id, _, _)| id == c));
         if keys.iter().any(|(_, e)| has_set(e)) {
             return Err(Error::unsupported("set-returning functions in GROUP BY are not supported").hint(SETS_HINT));
@@ -381,6 +388,9 @@ impl Binder<'_> {
                 Expr::Column(c) if own.contains(c) && !exprs.iter().any(|(id, _)| id == c) => *c,
                 _ => self.fresh(),
             };
+            if item.is_literal {
+                self.literals.insert(id);
+            }
             exprs.push((id, item.expr));
             out.push(OutCol { id, name, ty: item.ty, origin });
         }
@@ -444,7 +454,7 @@ impl Binder<'_> {
         match (expected, &t.expr) {
             (Some(ty), Expr::Param(_)) if t.ty == Type::Unknown => {
                 let (span, ty) = (t.span, ty.without_modifier_for_param());
-                Ok(Typed { expr: self.coerce(t, &ty, CastContext::Implicit)?, ty, span })
+                Ok(Typed { expr: self.coerce(t, &ty, CastContext::Implicit)?, ty, span, is_literal: false })
             }
             _ => self.settle(t),
         }
@@ -608,6 +618,47 @@ impl Binder<'_> {
     }
 }
 
+/// The columns of a FROM clause that its outer joins may fill with NULL.
+fn filled(from: &Rel, into: &mut BTreeSet<ColId>) {
+    match from {
+        Rel::Join { kind, left, right, .. } => {
+            if matches!(kind, JoinKind::Full) {
+                into.extend(left.cols());
+            }
+            if matches!(kind, JoinKind::Left | JoinKind::Full) {
+                into.extend(right.cols());
+            }
+            filled(left, into);
+            filled(right, into);
+        }
+        Rel::Filter { input, .. } | Rel::Project { input, .. } => filled(input, into),
+        _ => {}
+    }
+}
+
+/// Adds a column to the relation of a FROM clause that has these columns: it is true in each of its
+/// rows.
+fn mark_rows(rel: &mut Rel, own: &BTreeSet<ColId>, mark: ColId) {
+    let is_within = rel.cols().iter().all(|c| own.contains(c));
+    let has_some = |rel: &Rel| rel.cols().iter().any(|c| own.contains(c));
+    match rel {
+        Rel::Join { left, right, .. } if !is_within => {
+            let side = if has_some(left) { left } else { right };
+            return mark_rows(side, own, mark);
+        }
+        Rel::Filter { input, .. } if !is_within => return mark_rows(input, own, mark),
+        // What USING has merged.
+        Rel::Project { input, exprs } if !is_within && has_some(input) => {
+            exprs.push((mark, Expr::Column(mark)));
+            return mark_rows(input, own, mark);
+        }
+        _ => {}
+    }
+    let exprs = rel.cols().into_iter().map(|c| (c, Expr::Column(c))).chain([(mark, Expr::TRUE)]).collect();
+    let input = Box::new(std::mem::replace(rel, Rel::one_row()));
+    *rel = Rel::Project { input, exprs };
+}
+
 /// 42601 if a query in parentheses has a clause that is said again behind them.
 fn said_once(q: &ast::Query) -> Result<()> {
     let ast::SetExpr::Query(inner) = &*q.body else { return Ok(()) };
@@ -630,24 +681,20 @@ fn said_once(q: &ast::Query) -> Result<()> {
 }
 
 /// The literal without a type that a column of a query shows in every row: a `UNION` or an `INSERT`
-/// gives it its type. A literal without a type has become a text; a constant of another type was
-/// cast to it.
-pub(crate) fn literal_of(rel: &Rel, column: &OutCol) -> Option<Typed> {
-    fn constant(rel: &Rel, id: ColId) -> Option<&Expr> {
+/// gives it its type.
+pub(crate) fn literal_of(rel: &Rel, column: &OutCol, literals: &BTreeSet<ColId>) -> Option<Typed> {
+    fn constant<'r>(rel: &'r Rel, id: ColId, literals: &BTreeSet<ColId>) -> Option<&'r Expr> {
         match rel {
-            Rel::Filter { input, .. } | Rel::Sort { input, .. } | Rel::Limit { input, .. } => constant(input, id),
+            Rel::Filter { input, .. } | Rel::Sort { input, .. } | Rel::Limit { input, .. } => constant(input, id, literals),
             Rel::Project { input, exprs } => match &exprs.iter().find(|(c, _)| *c == id)?.1 {
-                Expr::Column(c) => constant(input, *c),
-                e @ Expr::Const(crate::types::Datum::Text(_) | crate::types::Datum::Null) => Some(e),
+                Expr::Column(c) => constant(input, *c, literals),
+                e @ Expr::Const(_) if literals.contains(&id) => Some(e),
                 _ => None,
             },
             _ => None,
         }
     }
-    if column.ty != Type::Text {
-        return None;
-    }
-    constant(rel, column.id).map(|e| Typed::new(e.clone(), Type::Unknown))
+    constant(rel, column.id, literals).map(|e| Typed::new(e.clone(), Type::Unknown))
 }
 
 /// Rewrites an expression over the groups: what equals a key is the key; any other input column is

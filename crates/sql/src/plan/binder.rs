@@ -24,11 +24,13 @@ pub(crate) struct Typed {
     pub(crate) ty: Type,
     /// Where it was written, for literals and names.
     pub(crate) span: sqlparser::tokenizer::Span,
+    /// It was written without a type, and became a text for want of another one.
+    pub(crate) is_literal: bool,
 }
 
 impl Typed {
     pub(crate) fn new(expr: Expr, ty: Type) -> Typed {
-        Typed { expr, ty, span: sqlparser::tokenizer::Span::empty() }
+        Typed { expr, ty, span: sqlparser::tokenizer::Span::empty(), is_literal: false }
     }
 }
 
@@ -72,6 +74,11 @@ pub(crate) struct Scope {
     /// Why window functions may not stand in the part of it that is being bound.
     pub(crate) no_windows: Option<Error>,
     pub(crate) named_windows: Vec<(String, ast::WindowSpec)>,
+    /// In a select: the columns that an outer join of its FROM may fill with NULL.
+    pub(crate) filled: BTreeSet<ColId>,
+    /// Relations among these whose rows are asked for as a whole, and the column that is NULL where
+    /// the join has found no row.
+    pub(crate) marks: Vec<(String, ColId)>,
 }
 
 /// A common table expression in sight.
@@ -103,6 +110,8 @@ pub(crate) struct Binder<'a> {
     pub(crate) params: Vec<Option<Type>>,
     /// Of the parameters, if the plan is for these alone: they stand in it as constants.
     pub(crate) values: &'a [Datum],
+    /// Columns of select lists that show a literal without a type.
+    pub(crate) literals: BTreeSet<ColId>,
     pub(crate) next_col: ColId,
     pub(crate) next_slot: u32,
     pub(crate) descriptors: BTreeSet<DescriptorId>,
@@ -135,6 +144,7 @@ impl<'a> Binder<'a> {
             text,
             params: params.iter().map(|p| p.clone().filter(|t| *t != Type::Unknown)).collect(),
             values: &[],
+            literals: BTreeSet::new(),
             next_col: 0,
             next_slot: 0,
             descriptors: BTreeSet::new(),
@@ -314,7 +324,7 @@ impl<'a> Binder<'a> {
         let value = Datum::from_text(text, &base, self.ctx.eval)?;
         if base == *to { Ok(value) } else { cast(value, &base, to, context, self.ctx.eval) }
     }
-    fn convert(&mut self, expr: Expr, from: Type, to: &Type, context: CastContext) -> Result<Expr> {
+    pub(crate) fn convert(&mut self, expr: Expr, from: Type, to: &Type, context: CastContext) -> Result<Expr> {
         if from == *to || is_noop(&from, to) {
             return Ok(expr);
         }
@@ -353,7 +363,8 @@ impl<'a> Binder<'a> {
         if e.ty == Type::Unknown {
             let span = e.span;
             let expr = self.coerce(e, &Type::Text, CastContext::Implicit)?;
-            return Ok(Typed { expr, ty: Type::Text, span });
+            let is_literal = matches!(expr, Expr::Const(_));
+            return Ok(Typed { expr, ty: Type::Text, span, is_literal });
         }
         Ok(e)
     }
@@ -427,12 +438,29 @@ impl<'a> Binder<'a> {
         let key = origin.and_then(|(id, _)| Some((id, self.ctx.catalog.table_by_id(id)?.primary().columns.first()?.ordinal)));
         let key =
             scope.cols.iter().find(|c| c.table == name && c.schema.is_some() && key.is_some() && c.origin == key).map(|c| c.id);
+        let is_filled = cols.first().is_some_and(|c| scope.filled.contains(&c.id));
+        let key = match key {
+            None if is_filled => Some(self.mark_of(name)),
+            key => key,
+        };
         let row = match key {
             Some(key) => Expr::Case(vec![(Expr::IsNull(Box::new(Expr::Column(key))), Expr::NULL)], Some(Box::new(row))),
             None => row,
         };
         self.reads(origin);
         Some(Typed::new(row, Type::Record))
+    }
+    /// The column that is NULL where an outer join has found no row of a relation without a key.
+    fn mark_of(&mut self, name: &str) -> ColId {
+        let fresh = self.fresh();
+        let scope = self.scopes.iter_mut().rev().find(|s| s.tables.iter().any(|t| t == name)).expect("found by its name");
+        match scope.marks.iter().find(|(of, _)| of == name) {
+            Some((_, mark)) => *mark,
+            None => {
+                scope.marks.push((name.to_string(), fresh));
+                fresh
+            }
+        }
     }
     fn no_column(&self, message: String, name: &str) -> Error {
         let e = Error::sql("42703", message);

@@ -153,7 +153,7 @@ impl Binder<'_> {
         self.check_width(out.len(), &mut targets, explicit, source.span())?;
         let mut exprs = Vec::new();
         for (c, o) in out.iter().zip(&targets) {
-            let value = super::bind_query::literal_of(&rel, c);
+            let value = super::bind_query::literal_of(&rel, c, &self.literals);
             let value = value.unwrap_or_else(|| Typed::new(Expr::Column(c.id), c.ty.clone()));
             let e = self.assign(value, plan, *o)?;
             exprs.push((self.fresh(), e));

@@ -254,7 +254,7 @@ impl Known {
         let part = match c {
             Expr::Const(Datum::Bool(true)) => 1.0,
             Expr::Const(_) => 0.0,
-            Expr::Compare(Cmp::Eq, p) => match &**p {
+            Expr::Compare(Cmp::Eq, p) => match (bare(&p.0), bare(&p.1)) {
                 (Expr::Column(a), Expr::Column(b)) => match (self.distinct(*a), self.distinct(*b)) {
                     (Some(a), Some(b)) => 1.0 / a.max(b),
                     (Some(d), None) | (None, Some(d)) => 1.0 / d,
@@ -277,7 +277,7 @@ impl Known {
                 Expr::Column(id) => self.nulls(*id),
                 _ => 0.01,
             },
-            Expr::In(e, list) => match &**e {
+            Expr::In(e, list) => match bare(e) {
                 Expr::Column(id) => list.iter().map(|value| self.equal(*id, value)).sum::<f64>(),
                 _ => SOME,
             },
@@ -304,7 +304,7 @@ impl Known {
         let mut is_equal = false;
         for c in on {
             let Expr::Compare(Cmp::Eq, p) = c else { continue };
-            let (Expr::Column(a), Expr::Column(b)) = &**p else { continue };
+            let (Expr::Column(a), Expr::Column(b)) = (bare(&p.0), bare(&p.1)) else { continue };
             let (l, r) = if right_cols.contains(a) { (b, a) } else { (a, b) };
             if let (Some(l), Some(r)) = (self.distinct(*l), self.distinct(*r)) {
                 is_equal = true;
@@ -405,6 +405,11 @@ pub(super) fn cost_of_rows(rows: f64) -> f64 {
 
 pub(super) fn cost_of_sort(rows: f64) -> f64 {
     rows * rows.max(2.0).log2() * COMPARED
+}
+
+/// A `char(n)`, where blanks at its end do not count.
+fn bare(e: &Expr) -> &Expr {
+    e.without_blanks().unwrap_or(e)
 }
 
 /// A bound on a column.

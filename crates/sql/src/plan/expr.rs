@@ -378,6 +378,13 @@ impl Expr {
     pub(crate) fn compare(op: Cmp, a: Expr, b: Expr) -> Expr {
         Expr::Compare(op, Box::new((a, b)))
     }
+    /// What it shows without the blanks at the end, which do not count where `char(n)` are compared.
+    pub(crate) fn without_blanks(&self) -> Option<&Expr> {
+        match self {
+            Expr::Cast(c) if matches!((&c.from, &c.to), (Type::Char(_), Type::Text)) => Some(&c.expr),
+            _ => None,
+        }
+    }
     pub(crate) fn as_const(&self) -> Option<&Datum> {
         match self {
             Expr::Const(d) => Some(d),
@@ -583,8 +590,42 @@ impl Expr {
         match self {
             Expr::And(v) => v.into_iter().for_each(|e| e.conjuncts(out)),
             Expr::Const(Datum::Bool(true)) => {}
+            Expr::Or(sides) => shared(sides, out),
             e => out.push(e),
         }
+    }
+}
+
+/// Splits an `OR`: what all its sides say comes out of it. (`a AND b OR a AND c` is `a AND (b OR
+/// c)`, and `a OR a AND b` is `a`, also where some of them are unknown.)
+fn shared(mut sides: Vec<Expr>, out: &mut Vec<Expr>) {
+    let said = |side: &Expr| -> Vec<Expr> {
+        let mut said = Vec::new();
+        side.clone().conjuncts(&mut said);
+        said
+    };
+    let mut common = sides.first().map_or_else(Vec::new, said);
+    common.retain(|c| !c.is_volatile());
+    for side in &sides[1..] {
+        if common.is_empty() {
+            break;
+        }
+        let others = said(side);
+        common.retain(|c| others.contains(c));
+    }
+    if common.is_empty() {
+        return out.push(Expr::Or(sides));
+    }
+    let mut is_all = false;
+    for side in &mut sides {
+        let mut rest = said(side);
+        rest.retain(|c| !common.contains(c));
+        is_all |= rest.is_empty();
+        *side = if rest.len() == 1 { rest.remove(0) } else { Expr::And(rest) };
+    }
+    out.append(&mut common);
+    if !is_all {
+        out.push(Expr::Or(sides));
     }
 }
 

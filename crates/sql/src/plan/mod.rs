@@ -202,6 +202,7 @@ fn finish(mut b: Binder, tag: Tag, rel: Rel, out: Vec<OutCol>) -> Result<Prepare
             Ok(plan)
         })?
     };
+    let is_of_lists = known.is_of_values() && params.iter().any(|ty| ty.element().is_some());
     let plan = match fast::recognise(&node) {
         Some(fast) => Plan::Fast(fast),
         None => Plan::General(node),
@@ -218,6 +219,7 @@ fn finish(mut b: Binder, tag: Tag, rel: Rel, out: Vec<OutCol>) -> Result<Prepare
         changes,
         cacheable: b.cacheable,
         is_of_values: known.is_of_values() && cost > DEAR_MICROS,
+        is_of_lists,
         plan,
     })
 }
@@ -255,6 +257,7 @@ fn explain(
         changes: None,
         cacheable: false,
         is_of_values: false,
+        is_of_lists: false,
         plan: Plan::Explain { inner: Box::new(prepared), analyze },
     })
 }

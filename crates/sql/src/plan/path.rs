@@ -54,6 +54,18 @@ pub(crate) enum Part {
     Null,
 }
 
+impl Part {
+    /// How many values it may have.
+    fn most(&self) -> f64 {
+        match self {
+            Part::In(list) => list.len().max(1) as f64,
+            Part::Any(array) if array.as_const().is_none() => f64::INFINITY,
+            Part::Any(array) => length(array).max(1.0),
+            Part::Eq(_) | Part::Null => 1.0,
+        }
+    }
+}
+
 /// Bounds on the column after the prefix.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Range {
@@ -81,12 +93,16 @@ pub(super) fn length(array: &Expr) -> f64 {
 
 pub(super) fn path(index: &Index, at: usize, table: &TableRef, own: &std::ops::Range<ColId>, filters: &[Expr]) -> Path {
     let (mut prefix, mut consumed, mut range) = (Vec::new(), Vec::new(), None);
-    let mut multiple = 1.0f64;
+    let (mut multiple, mut most) = (1.0f64, 1.0f64);
     for column in &index.columns {
         let id = own.start + column.ordinal;
         let ty = &table.columns[column.ordinal as usize].ty;
-        match filters.iter().enumerate().find_map(|(i, f)| part(f, id, ty, own).map(|p| (i, p))) {
+        // Lists multiply, and an array may have any length.
+        let fits = |p: &Part| most <= 1.0 || p.most() <= 1.0 || most * p.most() <= LISTED_MAX as f64;
+        let found = filters.iter().enumerate().find_map(|(i, f)| Some((i, part(f, id, ty, own).filter(fits)?)));
+        match found {
             Some((i, p)) => {
+                most *= p.most();
                 multiple *= match &p {
                     Part::In(v) => v.len().max(1) as f64,
                     Part::Any(list) => length(list),
@@ -283,19 +299,12 @@ fn part(f: &Expr, id: ColId, ty: &Type, own: &std::ops::Range<ColId>) -> Option<
         return None;
     }
     let is_col = |e: &Expr| matches!(e, Expr::Column(c) if *c == id);
+    if matches!(ty, Type::Char(_)) {
+        return part_of_char(f, id, own);
+    }
     match f {
         Expr::Compare(Cmp::Eq, p) if is_col(&p.0) && is_outer(&p.1, own) => Some(Part::Eq(p.1.clone())),
         Expr::Compare(Cmp::Eq, p) if is_col(&p.1) && is_outer(&p.0, own) => Some(Part::Eq(p.0.clone())),
-        // Blank-padded text has an equality of its own; its keys are without the blanks.
-        Expr::Call(f, args)
-            if f.name == "=" && matches!((ty, f.args.as_slice()), (Type::Char(_), [Type::Char(_), Type::Char(_)])) =>
-        {
-            match args.as_slice() {
-                [a, b] if is_col(a) && is_outer(b, own) => Some(Part::Eq(b.clone())),
-                [a, b] if is_col(b) && is_outer(a, own) => Some(Part::Eq(a.clone())),
-                _ => None,
-            }
-        }
         Expr::In(l, list) if is_col(l) && list.iter().all(|e| is_outer(e, own)) => Some(Part::In(list.clone())),
         Expr::Quantified(q)
             if is_col(&q.left) && !q.all && matches!(q.meets, Meets::Compare(Cmp::Eq)) && is_outer(&q.array, own) =>
@@ -313,6 +322,40 @@ fn part(f: &Expr, id: ColId, ty: &Type, own: &std::ops::Range<ColId>) -> Option<
         }
         Expr::IsNull(e) if is_col(e) => Some(Part::Null),
         Expr::Column(c) if *c == id && *ty == Type::Bool => Some(Part::Eq(Expr::TRUE)),
+        _ => None,
+    }
+}
+
+/// The same of a `char(n)`, whose keys are without the blanks at the end: it is compared with what
+/// has none as well.
+fn part_of_char(f: &Expr, id: ColId, own: &std::ops::Range<ColId>) -> Option<Part> {
+    let is_own = |e: &Expr| matches!(e, Expr::Column(c) if *c == id);
+    let is_col = |e: &Expr| e.without_blanks().is_some_and(is_own);
+    let is_bare = |d: &Datum| matches!(d, Datum::Null) || matches!(d, Datum::Text(t) if !t.as_str().ends_with(' '));
+    let is_value = |e: &Expr| is_outer(e, own) && (e.without_blanks().is_some() || e.as_const().is_some_and(is_bare));
+    match f {
+        Expr::Compare(Cmp::Eq, p) if is_col(&p.0) && is_value(&p.1) => Some(Part::Eq(p.1.clone())),
+        Expr::Compare(Cmp::Eq, p) if is_col(&p.1) && is_value(&p.0) => Some(Part::Eq(p.0.clone())),
+        Expr::In(l, list) if is_col(l) && list.iter().all(is_value) => Some(Part::In(list.clone())),
+        Expr::Quantified(q)
+            if is_col(&q.left) && !q.all && matches!(q.meets, Meets::Compare(Cmp::Eq)) && is_outer(&q.array, own) =>
+        {
+            let is_bare = match &q.array {
+                Expr::Const(Datum::Array(a)) => a.items.iter().all(is_bare),
+                Expr::Cast(c) => c.from.element().is_some_and(|of| matches!(of, Type::Char(_))),
+                _ => false,
+            };
+            is_bare.then(|| Part::Any(q.array.clone()))
+        }
+        Expr::Or(items) => {
+            let each = items.iter().map(|i| match part_of_char(i, id, own) {
+                Some(Part::Eq(e)) => Some(vec![e]),
+                Some(Part::In(v)) => Some(v),
+                _ => None,
+            });
+            Some(Part::In(each.collect::<Option<Vec<_>>>()?.concat()))
+        }
+        Expr::IsNull(e) if is_own(e) => Some(Part::Null),
         _ => None,
     }
 }

@@ -30,6 +30,9 @@ pub(super) fn too_much_held() -> Error {
     Error::sql("53200", message).hint(hint)
 }
 
+/// Arrays of more elements than these are planned for.
+const LIST_LONG: usize = 100;
+
 /// What is fetched of a statement's rows, and how.
 #[derive(Clone, Copy)]
 pub(super) struct Fetching<'a> {
@@ -74,7 +77,8 @@ impl<E: Environment> Session<E> {
     /// The plan for the values of its parameters, if another one may be better for them than the
     /// one that is kept.
     pub(super) fn for_values(&mut self, statement: &Statement, kept: Arc<Prepared>, params: &[Datum]) -> Arc<Prepared> {
-        if !kept.is_of_values {
+        let is_long = |d: &Datum| matches!(d, Datum::Array(a) if a.items.len() > LIST_LONG);
+        if !kept.is_of_values && !(kept.is_of_lists && params.iter().any(is_long)) {
             return kept;
         }
         let catalog = self.catalog();

@@ -108,7 +108,7 @@ EXPLAIN SELECT s_i_id, s_quantity, s_data FROM stock WHERE (s_w_id, s_i_id) IN (
 ----
 QUERY PLAN
 Point Lookup using stock_pkey on stock  (rows=5)
-  Index Cond: ((s_w_id, s_i_id) IN ((1, 3), (1, 17), (1, 90), (1, 251), (1, 700)))
+  Index Cond: (s_w_id = 1) AND (s_i_id IN (3, 17, 90, 251, 700))
   Locks rows
 Regions: us-east1
 (EXPLAIN)
@@ -162,7 +162,7 @@ EXPLAIN DELETE FROM new_order WHERE (no_w_id, no_d_id, no_o_id) IN ((1, 1, 71), 
 QUERY PLAN
 Delete on new_order
   ->  Point Lookup using new_order_pkey on new_order  (rows=3)
-        Index Cond: ((no_w_id, no_d_id, no_o_id) IN ((1, 1, 71), (1, 2, 71), (1, 3, 71)))
+        Index Cond: (no_w_id = 1) AND (no_d_id IN (1, 2, 3)) AND (no_o_id = 71)
         Locks rows
 Regions: us-east1
 (EXPLAIN)
@@ -172,7 +172,7 @@ EXPLAIN UPDATE orders SET o_carrier_id = 7 WHERE (o_w_id, o_d_id, o_id) IN ((1, 
 QUERY PLAN
 Update on orders
   ->  Point Lookup using orders_pkey on orders  (rows=3)
-        Index Cond: ((o_w_id, o_d_id, o_id) IN ((1, 1, 71), (1, 2, 71), (1, 3, 71)))
+        Index Cond: (o_w_id = 1) AND (o_d_id IN (1, 2, 3)) AND (o_id = 71)
         Locks rows
 Regions: us-east1
 (EXPLAIN)
@@ -182,8 +182,8 @@ EXPLAIN SELECT ol_d_id, sum(ol_amount) FROM order_line WHERE (ol_w_id, ol_d_id, 
 QUERY PLAN
 Group in batches
   Group Key: order_line.ol_d_id
-  ->  Index Scan using order_line_pkey on order_line  (rows=15)
-        Index Cond: ((ol_w_id, ol_d_id, ol_o_id) IN ((1, 1, 71), (1, 2, 71), (1, 3, 71)))
+  ->  Index Scan using order_line_pkey on order_line  (rows=14)
+        Index Cond: (ol_w_id = 1) AND (ol_d_id IN (1, 2, 3)) AND (ol_o_id = 71)
 Regions: us-east1
 (EXPLAIN)
 

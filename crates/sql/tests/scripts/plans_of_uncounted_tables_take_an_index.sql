@@ -13,7 +13,7 @@ QUERY PLAN
 Group in batches
   Group Key: lines.d
   ->  Index Scan using lines_pkey on lines
-        Index Cond: ((w, d, o) IN ((1, 1, 7), (1, 2, 7), (1, 3, 7), (1, 4, 7), (1, 5, 7), (1, 6, 7), (1, 7, 7), (1, 8, 7), (1, 9, 7), (1, 10, 7)))
+        Index Cond: (w = 1) AND (d IN (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)) AND (o = 7)
 Regions: us-east1
 (EXPLAIN)
 
@@ -22,7 +22,7 @@ explain update lines set amount = 0 where (w, d, o) in ((1, 1, 7), (1, 2, 7), (1
 QUERY PLAN
 Update on lines
   ->  Index Scan using lines_pkey on lines
-        Index Cond: ((w, d, o) IN ((1, 1, 7), (1, 2, 7), (1, 3, 7), (1, 4, 7), (1, 5, 7), (1, 6, 7), (1, 7, 7), (1, 8, 7), (1, 9, 7), (1, 10, 7)))
+        Index Cond: (w = 1) AND (d IN (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)) AND (o = 7)
         Locks rows
 Regions: us-east1
 (EXPLAIN)

@@ -73,6 +73,12 @@ pub(crate) enum Work {
     Call(Arc<Function>),
     /// From a type to another.
     Cast(Type, Type, CastContext),
+    /// A value and the elements of an array: whether the function holds for any of them, or for
+    /// all.
+    Quantified {
+        meets: Meets,
+        all: bool,
+    },
 }
 
 impl Work {
@@ -80,6 +86,7 @@ impl Work {
         match (self, other) {
             (Work::Call(f), Work::Call(g)) => Arc::ptr_eq(f, g),
             (Work::Cast(from, to, context), Work::Cast(f, t, c)) => from == f && to == t && context == c,
+            (Work::Quantified { meets, all }, Work::Quantified { meets: m, all: a }) => meets == m && all == a,
             _ => false,
         }
     }
@@ -88,6 +95,10 @@ impl Work {
         match self {
             Work::Call(f) => f.call(ctx, &args),
             Work::Cast(from, to, context) => cast(args.remove(0), from, to, *context, ctx),
+            Work::Quantified { meets: how, all } => match &args[..] {
+                [left, Datum::Array(a)] => fold(a.items.iter().map(|right| meets(how, left, right, ctx)), *all),
+                _ => Ok(Datum::Null),
+            },
         }
     }
 }
@@ -564,7 +575,21 @@ fn quantified(q: &Quantified, env: &Env) -> Result<Datum, Stop> {
         };
         return Ok(known(members.have(std::slice::from_ref(&*l)).map(|there| there == holds)));
     }
+    if dear(&q.meets, a.items.len(), env).is_some() {
+        let work = Work::Quantified { meets: q.meets.clone(), all: q.all };
+        return computed_aside(work, vec![l.into_owned(), array.into_owned()], env);
+    }
     Ok(fold(a.items.iter().map(|r| meets(&q.meets, &l, r, env.ctx)), q.all)?)
+}
+
+/// More values than these are compared aside, if a function does it.
+const COMPARED_MAX: usize = 32;
+
+/// The type of the values, if so many comparisons with them may take for long.
+fn dear<'m>(how: &'m Meets, values: usize, env: &Env) -> Option<&'m Type> {
+    let Meets::Call(f) = how else { return None };
+    let ty = f.args.get(1).filter(|ty| !matches!(ty, Type::Array(_)))?;
+    (values > COMPARED_MAX && env.memo.computes_aside).then_some(ty)
 }
 
 /// Whether a quantified comparison asks if a value is among others (`= ANY`), or if it is not (`<>
@@ -625,7 +650,16 @@ fn subquery(s: &Subquery, env: &Env) -> Result<Datum, Stop> {
                 (Quantifier::Sole, []) => Datum::Null,
                 (Quantifier::Sole, [row]) => known(outcome(row)?),
                 (Quantifier::Sole, _) => return Err(too_many_rows().into()),
-                (_, rows) => fold(rows.iter().map(outcome), *quantifier == Quantifier::All)?,
+                (_, all_rows) => {
+                    let all = *quantifier == Quantifier::All;
+                    match dear(how, all_rows.len(), env) {
+                        Some(ty) => {
+                            let work = Work::Quantified { meets: how.clone(), all };
+                            computed_aside(work, vec![left[0].clone(), rows.array(ty)?], env)?
+                        }
+                        None => fold(all_rows.iter().map(outcome), all)?,
+                    }
+                }
             }
         }
     })

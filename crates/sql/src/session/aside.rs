@@ -19,6 +19,14 @@ pub(super) fn is_large(text: &str) -> bool {
     text.len() > LARGE_TEXT_BYTES
 }
 
+/// Arguments of more bytes are read on another thread.
+const LARGE_ARGUMENTS_BYTES: usize = 64 << 10;
+
+/// Whether arguments of so many bytes are read aside.
+pub(super) fn is_long(bytes: usize) -> bool {
+    bytes > LARGE_ARGUMENTS_BYTES
+}
+
 impl<E: Environment> Session<E> {
     /// Parses a query string.
     pub(super) async fn parse_text(&mut self, text: &str) -> Result<Vec<Statement>> {

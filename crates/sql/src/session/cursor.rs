@@ -49,7 +49,7 @@ impl<E: Environment> Session<E> {
             named = self.find_current(name).await?;
         }
         let prepared = named.plan.as_ref().expect("planned").prepared.clone();
-        let prepared = self.for_values(&statement, prepared, &params);
+        let prepared = self.for_values(&statement, prepared, &params).await?;
         self.run_query(&prepared, &params, manner, now, out).await
     }
     /// The value of an expression without variables, as that parameter.

@@ -3,7 +3,8 @@
 //! After an error the caller reports it, skips to the next `Sync` and calls [`Session::sync`]; the
 //! session's own state has already changed accordingly.
 
-use super::run::{Fetching, HELD_BYTES_MAX, TagText, declared_types, too_much_held};
+use super::aside;
+use super::run::{Fetching, HELD_BYTES_MAX, TagText, declared_types, interruptible, too_much_held};
 use super::simple::{Manner, Timer, in_characters};
 use super::{Format, Formats, Output, OutputColumn, Session};
 use crate::env::Environment;
@@ -140,7 +141,7 @@ impl<E: Environment> Session<E> {
             return Err(Error::sql("42P03", format!("cursor \"{name}\" already exists")));
         }
         let named = self.current(statement, named).await?;
-        let params = self.arguments(statement, &named, &arguments)?;
+        let params = self.arguments(statement, &named, &arguments).await?;
         if let Formats::Each(each) = &arguments.result_formats {
             let columns = self.columns_of(&named).len();
             if each.len() != columns {
@@ -173,7 +174,7 @@ impl<E: Environment> Session<E> {
         }
         Ok(again)
     }
-    fn arguments(&self, statement: &str, named: &Named, arguments: &BindArguments) -> Result<Vec<Datum>> {
+    async fn arguments(&mut self, statement: &str, named: &Named, arguments: &BindArguments) -> Result<Vec<Datum>> {
         let (types, values) = (named.params(), &arguments.values);
         if types.len() != values.len() {
             let (given, needed) = (values.len(), types.len());
@@ -187,14 +188,12 @@ impl<E: Environment> Session<E> {
             let message = format!("bind message has {} parameter formats but {} parameters", each.len(), values.len());
             return Err(Error::sql("08P01", message));
         }
-        let mut datums = Vec::with_capacity(values.len());
-        for (i, (value, ty)) in values.iter().zip(types).enumerate() {
-            datums.push(match value {
-                None => Datum::Null,
-                Some(bytes) => argument(bytes, ty, arguments.formats.of(i), &self.eval)?,
-            });
+        let bytes = values.iter().flatten().map(Bytes::len).sum();
+        if !aside::is_long(bytes) {
+            return values_of(arguments, types, &self.eval);
         }
-        Ok(datums)
+        let (arguments, types, eval) = (arguments.clone(), types.to_vec(), self.eval.clone());
+        interruptible(&self.cancel, self.env.compute(move || values_of(&arguments, &types, &eval))).await
     }
 
     /// `Describe` of a statement.
@@ -305,7 +304,7 @@ impl<E: Environment> Session<E> {
                     Box::pin(self.plan_portal_again(portal)).await?;
                 }
                 let prepared = portal.named.plan.as_ref().expect("planned").prepared.clone();
-                let prepared = self.for_values(&statement, prepared, &portal.params);
+                let prepared = self.for_values(&statement, prepared, &portal.params).await?;
                 Some(Execution::new(prepared, portal.params.clone()))
             }
         };
@@ -412,6 +411,14 @@ pub(super) fn no_portal(name: &str) -> Error {
 }
 
 /// Reads an argument.
+fn values_of(arguments: &BindArguments, types: &[Type], eval: &EvalContext) -> Result<Vec<Datum>> {
+    let value = |(i, (value, ty)): (usize, (&Option<Bytes>, &Type))| match value {
+        None => Ok(Datum::Null),
+        Some(bytes) => argument(bytes, ty, arguments.formats.of(i), eval),
+    };
+    arguments.values.iter().zip(types).enumerate().map(value).collect()
+}
+
 fn argument(bytes: &Bytes, ty: &Type, format: Format, eval: &EvalContext) -> Result<Datum> {
     match format {
         // Whether a name is one of the database's regions, its bytes do not tell.

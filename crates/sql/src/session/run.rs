@@ -3,7 +3,7 @@
 use super::output::Output;
 use super::settings::Values;
 use super::system::{StatementSystem, refuse_in_read_only};
-use super::{Formats, Session};
+use super::{Formats, Session, aside};
 use crate::catalog::Catalog;
 use crate::env::{Environment, Transaction, TxnOptions};
 use crate::exec::{Affected, ExecOptions, Execution, Fetched, Nowhere, RowSink};
@@ -76,20 +76,36 @@ impl<E: Environment> Session<E> {
     }
     /// The plan for the values of its parameters, if another one may be better for them than the
     /// one that is kept.
-    pub(super) fn for_values(&mut self, statement: &Statement, kept: Arc<Prepared>, params: &[Datum]) -> Arc<Prepared> {
+    pub(super) async fn for_values(
+        &mut self,
+        statement: &Arc<Statement>,
+        kept: Arc<Prepared>,
+        params: &[Datum],
+    ) -> Result<Arc<Prepared>> {
         let is_long = |d: &Datum| matches!(d, Datum::Array(a) if a.items.len() > LIST_LONG);
         if !kept.is_of_values && !(kept.is_of_lists && params.iter().any(is_long)) {
-            return kept;
+            return Ok(kept);
         }
         let catalog = self.catalog();
         self.eval.catalog = catalog.clone();
-        let context = PlanContext { catalog: &catalog, names: &self.names, eval: &self.eval };
         let types: Vec<Option<Type>> = kept.params.iter().cloned().map(Some).collect();
-        match plan::prepare_for(statement, &context, &types, params) {
+        let planned = if aside::is_large(&statement.text) || params.iter().any(Datum::is_large) {
+            let (statement, names, eval, params) = (statement.clone(), self.names.clone(), self.eval.clone(), params.to_vec());
+            let work = move || {
+                let context = PlanContext { catalog: &catalog, names: &names, eval: &eval };
+                plan::prepare_for(&statement, &context, &types, &params)
+            };
+            let planning = self.env.compute(work);
+            interruptible(&self.cancel, async { Ok(planning.await) }).await?
+        } else {
+            let context = PlanContext { catalog: &catalog, names: &self.names, eval: &self.eval };
+            plan::prepare_for(statement, &context, &types, params)
+        };
+        Ok(match planned {
             // It reads and writes the same.
             Ok(of_values) if of_values.descriptors == kept.descriptors && of_values.groups == kept.groups => Arc::new(of_values),
             _ => kept,
-        }
+        })
     }
     /// Makes a plan that is not kept.
     pub(super) fn prepare(&mut self, statement: &Statement, catalog: &Arc<Catalog>, types: &[Option<Type>]) -> Result<Prepared> {

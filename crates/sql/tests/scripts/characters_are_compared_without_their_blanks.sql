@@ -229,3 +229,37 @@ k2
 k3      
 (SELECT 3)
 
+create table cc (c char(3));
+----
+(CREATE TABLE)
+
+create table cd (c char(5));
+----
+(CREATE TABLE)
+
+insert into cc values ('a'), ('b'), ('b');
+----
+(INSERT 0 3)
+
+insert into cd values ('a'), ('c'), ('b');
+----
+(INSERT 0 3)
+
+select count(*) as n from (select c from cc intersect all select c from cd) x;
+----
+n
+2
+(SELECT 1)
+
+select count(*) as n from (select c from cc except all select c from cd) x;
+----
+n
+1
+(SELECT 1)
+
+select count(*) as n from (select c from cc union all select c from cd) x;
+----
+n
+6
+(SELECT 1)
+

@@ -105,7 +105,7 @@ pub struct Prepared {
     pub cacheable: bool,
     /// It is dear, and another plan may be the best one for other values of its parameters.
     pub is_of_values: bool,
-    /// The same if a parameter is a long array.
+    /// It has arrays among its parameters: long ones are looked up in another way than short ones.
     pub is_of_lists: bool,
     pub(crate) plan: super::Plan,
 }

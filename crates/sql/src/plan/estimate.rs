@@ -281,7 +281,7 @@ impl Known {
                 Expr::Column(id) => list.iter().map(|value| self.equal(*id, value)).sum::<f64>(),
                 _ => SOME,
             },
-            Expr::Quantified(q) if !q.all => match &q.left {
+            Expr::Quantified(q) if !q.all => match bare(&q.left) {
                 Expr::Column(id) => {
                     self.length(*id, &q.array) * self.column(*id).map_or(1.0 / DISTINCT, |(c, _)| c.equal_to_any())
                 }

@@ -202,7 +202,7 @@ fn finish(mut b: Binder, tag: Tag, rel: Rel, out: Vec<OutCol>) -> Result<Prepare
             Ok(plan)
         })?
     };
-    let is_of_lists = known.is_of_values() && params.iter().any(|ty| ty.element().is_some());
+    let is_of_lists = params.iter().any(|ty| ty.element().is_some());
     let plan = match fast::recognise(&node) {
         Some(fast) => Plan::Fast(fast),
         None => Plan::General(node),

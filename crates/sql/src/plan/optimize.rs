@@ -426,6 +426,10 @@ fn inner_cluster(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
     }
     pending.extend(implied(&pending));
     let sets: Vec<BTreeSet<ColId>> = leaves.iter().map(|l| l.cols().into_iter().collect()).collect();
+    if sets.len() > 1 {
+        let said: Vec<Expr> = pending.iter().flat_map(|c| sets.iter().filter_map(|own| said_of(c, own))).collect();
+        pending.extend(said);
+    }
     let all: BTreeSet<ColId> = sets.iter().flatten().copied().collect();
     // What each leaf takes from its siblings (LATERAL).
     let lateral: Vec<BTreeSet<ColId>> =
@@ -472,6 +476,26 @@ fn inner_cluster(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
         });
     }
     above_of(result.unwrap_or_else(Rel::one_row), pending, uses)
+}
+
+/// What each side of an `OR` says of one relation's columns: its rows can be chosen by that before
+/// they are joined. Of this relation alone, the `OR` says it by itself.
+fn said_of(c: &Expr, own: &BTreeSet<ColId>) -> Option<Expr> {
+    let Expr::Or(sides) = c else { return None };
+    let is_own = |e: &Expr| {
+        let columns = e.columns();
+        !columns.is_empty() && columns.iter().all(|id| own.contains(id)) && !e.is_volatile() && !e.needs_executor()
+    };
+    let of_side = |side: &Expr| {
+        let mut all = Vec::new();
+        side.clone().conjuncts(&mut all);
+        all.retain(|e| is_own(e));
+        (!all.is_empty()).then_some(Expr::And(all))
+    };
+    if is_own(c) {
+        return None;
+    }
+    sides.iter().map(of_side).collect::<Option<Vec<_>>>().map(Expr::Or)
 }
 
 /// More leaves are joined in an order that is found step by step.

@@ -117,10 +117,19 @@ n
 
 select count(*) as n from oa, ob where oa.id = ob.id and ((oa.k = 3 and ob.k = 2) or (oa.k = 4 and ob.k = 1) or (oa.k = 5 and ob.id < 50 and ob.k = 6));
 ----
+n
+3
+(SELECT 1)
 
 select count(*) as n from oa, ob where (oa.k = 3 and ob.k = 2) or oa.k = 4;
 ----
+n
+1170
+(SELECT 1)
 
 select count(*) as n from oa join ob on oa.id = ob.id and ((oa.k is null and ob.k is not null) or (oa.k = 1 and ob.k = 1));
 ----
+n
+3
+(SELECT 1)
 

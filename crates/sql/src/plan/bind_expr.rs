@@ -402,8 +402,8 @@ impl Binder<'_> {
         Ok(Typed::new(Expr::Call(Arc::new(f), cast), ty))
     }
 
-    /// An operand of a comparison, as it is compared: blanks at the end of a `char(n)` do not count,
-    /// and as a text it has none.
+    /// An operand of a comparison, as it is compared: blanks at the end of a `char(n)` do not
+    /// count, and as a text it has none.
     fn compared(&mut self, operand: Typed, ty: &Type) -> Result<Expr> {
         let e = self.coerce(operand, ty, CastContext::Implicit)?;
         match ty {
@@ -415,8 +415,8 @@ impl Binder<'_> {
         }
     }
 
-    /// How two types meet in an operator: the operator, and what each side is cast to. Sides that are
-    /// compared as they are go through [`Binder::compared`].
+    /// How two types meet in an operator: the operator, and what each side is cast to. Sides that
+    /// are compared as they are go through [`Binder::compared`].
     pub(super) fn meets(&mut self, op: &str, left: &Type, right: &Type) -> Result<(Meets, Type, Type)> {
         let f = FUNCTIONS.resolve_operator(op, &[left.clone(), right.clone()])?;
         if f.result != Type::Bool {

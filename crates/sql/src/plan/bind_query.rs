@@ -184,8 +184,8 @@ impl Binder<'_> {
             let own = |rel: &Rel, c: &OutCol| literal_of(rel, c, &self.literals).map_or_else(|| c.ty.clone(), |l| l.ty);
             types.push(select_common_type(&[own(&left, a), own(&right, b)], name)?);
         }
-        // Rows are compared as they are, unless all of both sides are wanted. Blanks at the end of a
-        // `bpchar` do not count, and it has none as a text.
+        // Rows are compared as they are, unless all of both sides are wanted. Blanks at the end of
+        // a `bpchar` do not count, and it has none as a text.
         let compares = !all || op != SetOp::Union;
         let compared = |ty: &Type| if compares && *ty == Type::Char(0) { Type::Text } else { ty.clone() };
         let compared: Vec<Type> = types.iter().map(compared).collect();

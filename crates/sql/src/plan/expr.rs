@@ -378,7 +378,8 @@ impl Expr {
     pub(crate) fn compare(op: Cmp, a: Expr, b: Expr) -> Expr {
         Expr::Compare(op, Box::new((a, b)))
     }
-    /// What it shows without the blanks at the end, which do not count where `char(n)` are compared.
+    /// What it shows without the blanks at the end, which do not count where `char(n)` are
+    /// compared.
     pub(crate) fn without_blanks(&self) -> Option<&Expr> {
         match self {
             Expr::Cast(c) if matches!((&c.from, &c.to), (Type::Char(_), Type::Text)) => Some(&c.expr),

@@ -6,7 +6,7 @@ use super::{Environment, Session};
 use crate::catalog::Catalog;
 use crate::parse::{self, Statement};
 use crate::plan::{self, PlanContext, Prepared};
-use crate::types::Type;
+use crate::types::{Datum, Type};
 use meridian_base::Result;
 use std::sync::Arc;
 
@@ -21,6 +21,9 @@ pub(super) fn is_large(text: &str) -> bool {
 
 /// Arguments of more bytes are read on another thread.
 const LARGE_ARGUMENTS_BYTES: usize = 64 << 10;
+
+/// Arrays of more elements than these are planned for.
+const LIST_LONG: usize = 100;
 
 /// Whether arguments of so many bytes are read aside.
 pub(super) fn is_long(bytes: usize) -> bool {
@@ -64,6 +67,41 @@ impl<E: Environment> Session<E> {
             plan::prepare(&statement, &context, &types)
         };
         interruptible(&self.cancel, self.env.compute(work)).await
+    }
+
+    /// The plan for the values of its parameters, if another one may be better for them than the
+    /// one that is kept.
+    pub(super) async fn for_values(
+        &mut self,
+        statement: &Arc<Statement>,
+        kept: Arc<Prepared>,
+        params: &[Datum],
+    ) -> Result<Arc<Prepared>> {
+        let is_long = |d: &Datum| matches!(d, Datum::Array(a) if a.items.len() > LIST_LONG);
+        let may_be_better = kept.is_of_values || kept.is_of_lists && params.iter().any(is_long);
+        if !may_be_better {
+            return Ok(kept);
+        }
+        let catalog = self.catalog();
+        self.eval.catalog = catalog.clone();
+        let types: Vec<Option<Type>> = kept.params.iter().cloned().map(Some).collect();
+        let planned = if is_large(&statement.text) || params.iter().any(Datum::is_large) {
+            let (statement, names, eval, params) = (statement.clone(), self.names.clone(), self.eval.clone(), params.to_vec());
+            let work = move || {
+                let context = PlanContext { catalog: &catalog, names: &names, eval: &eval };
+                plan::prepare_for(&statement, &context, &types, &params)
+            };
+            let planning = self.env.compute(work);
+            interruptible(&self.cancel, async { Ok(planning.await) }).await?
+        } else {
+            let context = PlanContext { catalog: &catalog, names: &self.names, eval: &self.eval };
+            plan::prepare_for(statement, &context, &types, params)
+        };
+        Ok(match planned {
+            // It reads and writes the same.
+            Ok(of_values) if of_values.descriptors == kept.descriptors && of_values.groups == kept.groups => Arc::new(of_values),
+            _ => kept,
+        })
     }
 
     /// Frees a value that has a part for each word of a large text. The session does not wait for

@@ -3,7 +3,7 @@
 use super::output::Output;
 use super::settings::Values;
 use super::system::{StatementSystem, refuse_in_read_only};
-use super::{Formats, Session, aside};
+use super::{Formats, Session};
 use crate::catalog::Catalog;
 use crate::env::{Environment, Transaction, TxnOptions};
 use crate::exec::{Affected, ExecOptions, Execution, Fetched, Nowhere, RowSink};
@@ -29,9 +29,6 @@ pub(super) fn too_much_held() -> Error {
                 certified. Return fewer rows, use a transaction block, or read the past (AS OF SYSTEM TIME).";
     Error::sql("53200", message).hint(hint)
 }
-
-/// Arrays of more elements than these are planned for.
-const LIST_LONG: usize = 100;
 
 /// What is fetched of a statement's rows, and how.
 #[derive(Clone, Copy)]
@@ -73,39 +70,6 @@ impl<E: Environment> Session<E> {
             return self.admit_to_ddl_block(prepared).await;
         }
         Ok(true)
-    }
-    /// The plan for the values of its parameters, if another one may be better for them than the
-    /// one that is kept.
-    pub(super) async fn for_values(
-        &mut self,
-        statement: &Arc<Statement>,
-        kept: Arc<Prepared>,
-        params: &[Datum],
-    ) -> Result<Arc<Prepared>> {
-        let is_long = |d: &Datum| matches!(d, Datum::Array(a) if a.items.len() > LIST_LONG);
-        if !kept.is_of_values && !(kept.is_of_lists && params.iter().any(is_long)) {
-            return Ok(kept);
-        }
-        let catalog = self.catalog();
-        self.eval.catalog = catalog.clone();
-        let types: Vec<Option<Type>> = kept.params.iter().cloned().map(Some).collect();
-        let planned = if aside::is_large(&statement.text) || params.iter().any(Datum::is_large) {
-            let (statement, names, eval, params) = (statement.clone(), self.names.clone(), self.eval.clone(), params.to_vec());
-            let work = move || {
-                let context = PlanContext { catalog: &catalog, names: &names, eval: &eval };
-                plan::prepare_for(&statement, &context, &types, &params)
-            };
-            let planning = self.env.compute(work);
-            interruptible(&self.cancel, async { Ok(planning.await) }).await?
-        } else {
-            let context = PlanContext { catalog: &catalog, names: &self.names, eval: &self.eval };
-            plan::prepare_for(statement, &context, &types, params)
-        };
-        Ok(match planned {
-            // It reads and writes the same.
-            Ok(of_values) if of_values.descriptors == kept.descriptors && of_values.groups == kept.groups => Arc::new(of_values),
-            _ => kept,
-        })
     }
     /// Makes a plan that is not kept.
     pub(super) fn prepare(&mut self, statement: &Statement, catalog: &Arc<Catalog>, types: &[Option<Type>]) -> Result<Prepared> {

@@ -371,8 +371,8 @@ impl Rpc {
                 let _ = rpc.call_once(to, copy, timeout).await;
             });
         }
-        // On the heap: whoever may ask another node would be kilobytes larger, and nearly all that
-        // sessions do may.
+        // The future of a call is on the heap: it has 3 KB, and the futures of nearly all
+        // statements contain one.
         Box::pin(self.call_once(to, request, timeout))
     }
 

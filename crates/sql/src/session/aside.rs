@@ -25,7 +25,7 @@ const LARGE_ARGUMENTS_BYTES: usize = 64 << 10;
 /// Arrays of more elements than these are planned for.
 const LIST_LONG: usize = 100;
 
-/// Whether arguments of so many bytes are read aside.
+/// Whether arguments are read on another thread; `bytes`: of all of them.
 pub(super) fn is_long(bytes: usize) -> bool {
     bytes > LARGE_ARGUMENTS_BYTES
 }

@@ -410,7 +410,7 @@ pub(super) fn no_portal(name: &str) -> Error {
     Error::sql("34000", format!("portal \"{name}\" does not exist"))
 }
 
-/// Reads an argument.
+/// Reads the arguments of a portal.
 fn values_of(arguments: &BindArguments, types: &[Type], eval: &EvalContext) -> Result<Vec<Datum>> {
     let value = |(i, (value, ty)): (usize, (&Option<Bytes>, &Type))| match value {
         None => Ok(Datum::Null),
@@ -419,6 +419,7 @@ fn values_of(arguments: &BindArguments, types: &[Type], eval: &EvalContext) -> R
     arguments.values.iter().zip(types).enumerate().map(value).collect()
 }
 
+/// Reads one argument.
 fn argument(bytes: &Bytes, ty: &Type, format: Format, eval: &EvalContext) -> Result<Datum> {
     match format {
         // Whether a name is one of the database's regions, its bytes do not tell.

@@ -585,7 +585,8 @@ fn quantified(q: &Quantified, env: &Env) -> Result<Datum, Stop> {
 /// More values than these are compared aside, if a function does it.
 const COMPARED_MAX: usize = 32;
 
-/// The type of the values, if so many comparisons with them may take for long.
+/// Whether comparing a value with `values` others is work for another thread: a function does it,
+/// and there are more than [`COMPARED_MAX`]. The answer is the type of the others.
 fn dear<'m>(how: &'m Meets, values: usize, env: &Env) -> Option<&'m Type> {
     let Meets::Call(f) = how else { return None };
     let ty = f.args.get(1).filter(|ty| !matches!(ty, Type::Array(_)))?;

@@ -13,6 +13,7 @@ use std::io;
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
@@ -89,11 +90,20 @@ impl Thread {
         let thread = std::thread::Builder::new().name(format!("sessions-{number}")).stack_size(STACK_BYTES);
         thread.spawn(move || {
             workers::declare();
-            // Nothing is ever sent.
-            let _ = runtime.block_on(ended);
+            runtime.block_on(until_dropped(ended));
         })?;
         Ok(Thread { scheduler, sessions: Arc::default(), _alive: alive })
     }
+}
+
+/// How often a scheduler's own timer ends.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Waits until the other end of a channel, by which nothing is ever sent, is gone. A timer is
+/// always running meanwhile: one that would end before all others wakes its own scheduler by a
+/// write to a file, and each commit begins one of several seconds.
+async fn until_dropped(mut ended: oneshot::Receiver<()>) {
+    while tokio::time::timeout(TICK, &mut ended).await.is_err() {}
 }
 
 /// The thread of what keeps the cluster together: connections between nodes, the consensus
@@ -116,8 +126,7 @@ impl ProtocolThread {
         let run = move || {
             raise_priority();
             workers::declare();
-            // Nothing is ever sent.
-            let _ = runtime.block_on(ended);
+            runtime.block_on(until_dropped(ended));
         };
         thread.spawn(run).map_err(failed)?;
         Ok(ProtocolThread(Arc::new((scheduler, alive))))

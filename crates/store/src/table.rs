@@ -198,6 +198,8 @@ pub(crate) struct Table {
     /// [`Table::whole_from`].
     whole_by_index: BTreeMap<[u8; 4], Timestamp>,
     whole_else: Timestamp,
+    /// How many bytes of versions were ingested into each index.
+    ingested_by_index: BTreeMap<[u8; 4], usize>,
     /// The newest version of all.
     pub newest: Timestamp,
 }
@@ -220,6 +222,7 @@ impl Table {
             whole_by_index: BTreeMap::new(),
             // Of what is in the spaces nothing is here yet.
             whole_else: if spaces_newest == Timestamp::MIN { Timestamp::MIN } else { Timestamp::MAX },
+            ingested_by_index: BTreeMap::new(),
             newest: spaces_newest,
         }
     }
@@ -393,11 +396,27 @@ impl Table {
         }
     }
 
-    /// Versions at `at` of the index of `key` are about to be written to the spaces: what is not
-    /// here of the index may be there.
-    pub fn expect(&mut self, key: &[u8], at: Timestamp) {
+    /// These versions at `at`, of one index, are about to be written to the spaces. Whether they
+    /// are to be added here as well ([`Table::ingest`]): up to `most` bytes of the index are. Where
+    /// they are not, what is not here of the index may be in the spaces.
+    pub fn expect(&mut self, entries: &[(Key, Bytes)], at: Timestamp, most: usize) -> bool {
         self.spaces_newest = at.max(self.spaces_newest);
-        self.raise_newest(key, at);
+        let Some((first, _)) = entries.first() else { return false };
+        self.raise_newest(first.as_bytes(), at);
+        let bytes: usize = entries.iter().map(|(key, value)| VERSION_OVERHEAD + key.as_bytes().len() + value.len()).sum();
+        let before = first.as_bytes().first_chunk::<4>().map(|index| self.ingested_by_index.entry(*index).or_default());
+        let fits = before.is_some_and(|before| {
+            *before = before.saturating_add(bytes);
+            *before <= most
+        });
+        if !fits {
+            self.lose(first.as_bytes());
+        }
+        fits
+    }
+
+    /// Of the index of `key`, what is not here may be in the spaces.
+    pub fn lose(&mut self, key: &[u8]) {
         match key.first_chunk::<4>() {
             Some(index) => _ = self.whole_by_index.insert(*index, Timestamp::MAX),
             None => self.whole_else = Timestamp::MAX,
@@ -405,14 +424,33 @@ impl Table {
     }
 
     /// The spaces have these entries, which are in order, as versions at `at`. Rows that have older
-    /// versions get theirs, so that none is missing in between.
-    pub fn insert_between(&mut self, entries: &[(Key, Bytes)], at: Timestamp, totals: &Totals) {
+    /// versions get theirs, so that none is missing in between; with `is_newest`, which says whether
+    /// the spaces have nothing newer of the entry at a place, keys that are not here are added.
+    pub fn ingest(
+        &mut self,
+        entries: &[(Key, Bytes)],
+        at: Timestamp,
+        is_newest: Option<impl Fn(usize) -> bool>,
+        totals: &Totals,
+    ) {
         let (Some((first, _)), Some((last, _))) = (entries.first(), entries.last()) else { return };
         let stretch = (Bound::Included(first.as_bytes()), Bound::Included(last.as_bytes()));
-        let needs = |row: &Row| row.oldest().at < at && row.slots().all(|slot| slot.at != at);
-        let rows = self.rows.range::<[u8], _>(stretch).filter(|(_, row)| needs(row));
-        let places = rows.filter_map(|(key, _)| entries.binary_search_by(|(of, _)| of.cmp(key)).ok());
-        for place in places.collect::<Vec<_>>() {
+        let mut here = self.rows.range::<[u8], _>(stretch).peekable();
+        let mut places = Vec::new();
+        let mut is_lost = false;
+        for (place, (key, _)) in entries.iter().enumerate() {
+            while here.next_if(|(of, _)| *of < key).is_some() {}
+            match (here.next_if(|(of, _)| *of == key), &is_newest) {
+                (Some((_, row)), _) if row.oldest().at < at && row.slots().all(|slot| slot.at != at) => places.push(place),
+                (None, Some(is_newest)) if is_newest(place) => places.push(place),
+                (None, Some(_)) => is_lost = true,
+                _ => {}
+            }
+        }
+        if is_lost {
+            self.lose(first.as_bytes());
+        }
+        for place in places {
             let (key, value) = &entries[place];
             let version = Version { at, columns: ColumnMask::ALL, value: Some(value.clone()) };
             self.insert_clean(key.clone(), version, totals);

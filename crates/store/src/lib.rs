@@ -29,6 +29,7 @@ mod memory;
 mod merge;
 mod options;
 mod read;
+mod rows;
 mod snapshot;
 mod spaces;
 mod store;

@@ -326,13 +326,19 @@ impl Tree<'_> {
                 }
             }
             Node::Distinct { .. } => self.line(depth, head("Unique")),
-            Node::Sort { input, keys, .. } => {
-                let how = if super::batch::scan_below_order(input, keys).is_some() { " in batches" } else { "" };
-                self.line(depth, head(&format!("Sort{how}")));
+            Node::Sort { input, keys, sorted, most } => {
+                let is_in_part = *sorted > 0 && most.is_some();
+                let is_in_batches = !is_in_part && super::batch::scan_below_order(input, keys).is_some();
+                let (kind, how) =
+                    (if is_in_part { "Incremental Sort" } else { "Sort" }, if is_in_batches { " in batches" } else { "" });
+                self.line(depth, head(&format!("{kind}{how}")));
                 let below = names(input);
                 let keys = keys.iter().map(|k| format!("{}{}", self.named(&k.expr.expr, &below), direction(k)));
-                let text = keys.collect::<Vec<_>>().join(", ");
-                self.note(depth, format!("Sort Key: {text}"));
+                let keys = keys.collect::<Vec<_>>();
+                self.note(depth, format!("Sort Key: {}", keys.join(", ")));
+                if is_in_part {
+                    self.note(depth, format!("Presorted Key: {}", keys[..*sorted].join(", ")));
+                }
             }
             Node::LockRows { plan, .. } => {
                 self.line(depth, head("LockRows"));

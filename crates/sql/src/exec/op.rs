@@ -222,13 +222,16 @@ impl Op {
 
     async fn sort<T: Transaction>(&mut self, node: &Node, rt: &mut Runtime<'_, T>) -> Result<Option<Vec<Row>>> {
         rt.pause().await?;
-        let Node::Sort { input, keys, most } = node else { return Ok(None) };
+        let Node::Sort { input, keys, sorted, most } = node else { return Ok(None) };
         if matches!(self.state, State::New) {
             let most = match most {
                 Some(most) => most.count(&self.frame, rt).await?,
                 None => None,
             };
-            let rows = first_of(input, keys, most.unwrap_or(usize::MAX), &self.frame, rt).await?;
+            let rows = match most {
+                Some(most) if *sorted > 0 => first_of_sorted(input, keys, *sorted, most, &self.frame, rt).await?,
+                most => first_of(input, keys, most.unwrap_or(usize::MAX), &self.frame, rt).await?,
+            };
             self.state = State::Rows(VecDeque::from(rows).into());
         }
         Ok(self.ready())
@@ -398,6 +401,38 @@ async fn first_of<T: Transaction>(
             first.push(key, row, rt)?;
         }
         first.trim(rt).await?;
+    }
+    first.finish(rt).await
+}
+
+/// The same, of rows that are in order by the first `sorted` keys: those behind the ones that are
+/// alike in these keys are left unread.
+async fn first_of_sorted<T: Transaction>(
+    input: &Arc<Node>,
+    keys: &[SortPlan],
+    sorted: usize,
+    most: usize,
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Vec<Row>> {
+    let mut first = First::new(keys, most);
+    let mut op = Op::new(input, frame);
+    let (mut seen, mut want, mut before) = (0, most.max(BATCH), None::<Row>);
+    'input: while let Some(rows) = op.next(rt, want).await? {
+        for row in rows {
+            let key = sort_key(keys, &row, frame, rt).await?;
+            let is_next = before.as_ref().is_some_and(|before| before[..] != key[..sorted]);
+            if is_next && seen >= most {
+                break 'input;
+            }
+            if is_next || before.is_none() {
+                before = Some(key[..sorted].to_vec());
+            }
+            seen += 1;
+            first.push(key, row, rt)?;
+        }
+        first.trim(rt).await?;
+        want = want.saturating_mul(2);
     }
     first.finish(rt).await
 }

@@ -196,6 +196,20 @@ pub(super) fn lookup(rel: &Rel, conds: &[Expr], known: &Known) -> Option<Lookup>
     Some(Lookup { path, cost, left: known.selectivity(&others) })
 }
 
+/// Of a limit that is not known.
+const FIRST_ROWS: f64 = 100.0;
+
+/// How many rows a limit takes of what is below it. `None`: it may take all.
+pub(super) fn first_rows(limit: Option<&Expr>, offset: Option<&Expr>) -> Option<f64> {
+    let count = |e: &Expr| match e.as_const() {
+        Some(Datum::Int(n)) => Some(*n as f64),
+        Some(_) => None,
+        None => Some(FIRST_ROWS),
+    };
+    let skipped = offset.map_or(Some(0.0), |e| count(e).or(Some(0.0)));
+    count(limit?).zip(skipped).map(|(limit, skipped)| limit + skipped)
+}
+
 /// No estimate is below it: one that is nothing makes everything above it free.
 pub(super) const FEW: f64 = 0.01;
 

@@ -25,18 +25,34 @@ const LOOKUP: f64 = 25.0;
 /// The groups of more rows than these may not fit into a statement's memory.
 const GROUPED_MAX: f64 = 3e6;
 
+/// The rows whose subqueries are looked at.
+#[derive(Clone, Copy)]
+struct Asking<'a> {
+    /// What else they are tested by.
+    conds: &'a [Expr],
+    /// How many of them are used, if not all.
+    first: Option<f64>,
+    known: &'a Known,
+}
+
 /// A relation joined with the groups that expressions over its rows ask for. `conds`: what else its
-/// rows are tested by.
-pub(super) fn join<'e>(mut rel: Rel, exprs: impl IntoIterator<Item = &'e mut Expr>, conds: &[Expr], known: &Known) -> Rel {
+/// rows are tested by; `first`: how many of the rows that pass are used, if not all.
+pub(super) fn join<'e>(
+    mut rel: Rel,
+    exprs: impl IntoIterator<Item = &'e mut Expr>,
+    conds: &[Expr],
+    first: Option<f64>,
+    known: &Known,
+) -> Rel {
     for e in exprs {
-        replace(e, &mut rel, conds, known);
+        replace(e, &mut rel, Asking { conds, first, known });
     }
     rel
 }
 
-fn replace(e: &mut Expr, rel: &mut Rel, conds: &[Expr], known: &Known) {
+fn replace(e: &mut Expr, rel: &mut Rel, asking: Asking) {
     if let Expr::Subquery(s) = e
-        && let Some((groups, on, value)) = grouped(s, rel, conds, known)
+        && let Some((groups, on, value)) = grouped(s, rel, asking)
     {
         let left = Box::new(std::mem::replace(rel, Rel::one_row()));
         *rel = Rel::Join { kind: JoinKind::Left, left, right: Box::new(groups), on };
@@ -46,21 +62,21 @@ fn replace(e: &mut Expr, rel: &mut Rel, conds: &[Expr], known: &Known) {
     // What is computed whatever the rest comes to.
     match e {
         Expr::Call(_, args) | Expr::Row(_, args) | Expr::Array(_, args) => {
-            args.iter_mut().for_each(|a| replace(a, rel, conds, known));
+            args.iter_mut().for_each(|a| replace(a, rel, asking));
         }
         Expr::Compare(_, p) | Expr::Distinct(p) => {
-            replace(&mut p.0, rel, conds, known);
-            replace(&mut p.1, rel, conds, known);
+            replace(&mut p.0, rel, asking);
+            replace(&mut p.1, rel, asking);
         }
-        Expr::Not(e) | Expr::IsNull(e) | Expr::IsBool(e, _) => replace(e, rel, conds, known),
-        Expr::Cast(cast) => replace(&mut cast.expr, rel, conds, known),
-        Expr::Coalesce(items) => items.iter_mut().take(1).for_each(|first| replace(first, rel, conds, known)),
+        Expr::Not(e) | Expr::IsNull(e) | Expr::IsBool(e, _) => replace(e, rel, asking),
+        Expr::Cast(cast) => replace(&mut cast.expr, rel, asking),
+        Expr::Coalesce(items) => items.iter_mut().take(1).for_each(|first| replace(first, rel, asking)),
         _ => {}
     }
 }
 
 /// The groups that a subquery asks for, how they are joined, and its value over the two.
-fn grouped(s: &Subquery, outer: &Rel, conds: &[Expr], known: &Known) -> Option<(Rel, Vec<Expr>, Expr)> {
+fn grouped(s: &Subquery, outer: &Rel, asking: Asking) -> Option<(Rel, Vec<Expr>, Expr)> {
     let (SubqueryKind::Scalar, SubqueryBody::Logical(body)) = (&s.kind, &s.body) else { return None };
     let (aggregate, value) = match &**body {
         Rel::Project { input, exprs } if exprs.len() == 1 => (&**input, exprs[0].1.clone()),
@@ -72,7 +88,7 @@ fn grouped(s: &Subquery, outer: &Rel, conds: &[Expr], known: &Known) -> Option<(
     }
     let cols: BTreeSet<ColId> = outer.cols().into_iter().collect();
     let is_own = |e: &Expr| e.columns().iter().all(|c| cols.contains(c));
-    if !outer.free_columns().is_empty() || !conds.iter().all(is_own) || !has_safe_rows(input) {
+    if !outer.free_columns().is_empty() || !asking.conds.iter().all(is_own) || !has_safe_rows(input) {
         return None;
     }
     let (inner, ties) = pull((**input).clone(), &cols, false)?;
@@ -92,7 +108,7 @@ fn grouped(s: &Subquery, outer: &Rel, conds: &[Expr], known: &Known) -> Option<(
     }
     let own: BTreeSet<ColId> = inner.cols().into_iter().collect();
     let ties = ties.iter().map(|c| sides(c, &own)).collect::<Option<Vec<_>>>()?;
-    if ties.is_empty() || !ties.iter().all(|(l, _)| is_safe(l)) || !pays(outer, &inner, &ties, conds, known) {
+    if ties.is_empty() || !ties.iter().all(|(l, _)| is_safe(l)) || !pays(outer, &inner, &ties, asking) {
         return None;
     }
     let by: BTreeSet<ColId> = ties.iter().flat_map(|(_, r)| r.columns()).collect();
@@ -107,13 +123,15 @@ fn grouped(s: &Subquery, outer: &Rel, conds: &[Expr], known: &Known) -> Option<(
 }
 
 /// Whether to group all rows is less work than to look for each outer row's.
-fn pays(outer: &Rel, inner: &Rel, ties: &[(Expr, Expr)], conds: &[Expr], known: &Known) -> bool {
+fn pays(outer: &Rel, inner: &Rel, ties: &[(Expr, Expr)], asking: Asking) -> bool {
+    let Asking { conds, first, known } = asking;
     if !known.covers(outer) || !known.covers(inner) {
         return false;
     }
     let equal: Vec<Expr> = ties.iter().map(|(l, r)| Expr::compare(Cmp::Eq, l.clone(), r.clone())).collect();
-    let tests: Vec<Expr> = conds.iter().filter(|c| !c.has_subquery()).cloned().collect();
-    let (asked, grouped) = (access::rows(outer, &tests, known), access::rows(inner, &[], known));
+    let (asking, tests): (Vec<Expr>, Vec<Expr>) = conds.iter().cloned().partition(Expr::has_subquery);
+    let (all, grouped) = (access::rows(outer, &tests, known), access::rows(inner, &[], known));
+    let asked = first.map_or(all, |first| all.min(first / known.selectivity(&asking).max(f64::MIN_POSITIVE)));
     let table = super::unnest::below(inner);
     let is_looked_up = !matches!(table, Rel::Table { .. }) || has_path(table, &equal);
     asked >= ROWS_MIN && grouped <= GROUPED_MAX && (!is_looked_up || asked * LOOKUP > access::rows(table, &[], known))

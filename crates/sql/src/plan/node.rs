@@ -94,6 +94,8 @@ pub(crate) enum Node {
     Sort {
         input: Arc<Node>,
         keys: Vec<SortPlan>,
+        /// By how many of the keys, from the first one on, the rows are in order already.
+        sorted: usize,
         /// If no more than some of the first rows are used.
         most: Option<Most>,
     },

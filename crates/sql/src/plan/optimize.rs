@@ -5,7 +5,7 @@ use super::estimate::{self, Known};
 use super::grouped;
 use super::postpone;
 use super::rel::Dml;
-use super::rel::{AggCall, Cte, JoinKind, Rel, SetOp};
+use super::rel::{AggCall, Cte, JoinKind, Rel, SetOp, SortKey};
 use crate::catalog::Column;
 use crate::env::OnLocked;
 use crate::plan::expr::{Cmp, ColId, Expr, SubqueryBody, SubqueryKind};
@@ -20,7 +20,7 @@ pub(crate) fn optimize(rel: Rel, known: &Known) -> Rel {
         counts: BTreeMap::new(),
         pushed: RefCell::default(),
         locks_above: Cell::default(),
-        is_limited: Cell::default(),
+        first: Cell::default(),
         stack: super::stack::mark(),
         known,
     };
@@ -39,8 +39,8 @@ struct Uses<'k> {
     pushed: RefCell<BTreeMap<u32, Arc<Cte>>>,
     /// Rows that are to be locked are locked by an operator above.
     locks_above: Cell<bool>,
-    /// A limit above may leave most rows unread.
-    is_limited: Cell<bool>,
+    /// How many rows are used of what is looked at, if a limit above may leave the others unread.
+    first: Cell<Option<f64>>,
     stack: usize,
     known: &'k Known,
 }
@@ -48,7 +48,7 @@ struct Uses<'k> {
 impl Uses<'_> {
     /// A relation joined with the groups that expressions over its rows ask for.
     fn with_groups<'e>(&self, rel: Rel, exprs: impl IntoIterator<Item = &'e mut Expr>, conds: &[Expr]) -> Rel {
-        if self.is_limited.get() { rel } else { grouped::join(rel, exprs, conds, self.known) }
+        grouped::join(rel, exprs, conds, self.first.get(), self.known)
     }
 }
 
@@ -88,16 +88,8 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
             let (left, right) = (Box::new(push(*left, Vec::new(), uses)), Box::new(push(*right, Vec::new(), uses)));
             above_of(Rel::Join { kind, left, right, on }, conds, uses)
         }
-        Rel::Project { input, exprs } => push_project(*input, exprs, conds, uses),
-        Rel::Sort { input, keys } => {
-            // To know which rows are the first, all of them are computed.
-            let asks = |(id, e): &(ColId, Expr)| e.has_subquery() && keys.iter().any(|k| k.expr.columns().contains(id));
-            let takes_all = matches!(&*input, Rel::Project { exprs, .. } if exprs.iter().any(asks));
-            let before = uses.is_limited.replace(uses.is_limited.get() && !takes_all);
-            let sort = own_subqueries(Rel::Sort { input: Box::new(push(*input, conds, uses)), keys }, uses);
-            uses.is_limited.set(before);
-            postpone::select_list(sort, false)
-        }
+        Rel::Project { input, exprs } => push_project(*input, exprs, conds, uses.first.get(), uses),
+        Rel::Sort { input, keys } => push_sort(*input, keys, conds, uses),
         Rel::LockRows { input, of, is_limited } => {
             // Workers that skip what others hold read as few rows as they can, from the start on.
             let skips = of.iter().any(|t| t.locking.if_busy() == Some(OnLocked::Skip));
@@ -110,9 +102,11 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
         Rel::Aggregate { input, keys, aggs } => push_aggregate(*input, keys, aggs, conds, uses),
         Rel::Cte { cte, cols } => push_cte(cte, cols, conds, uses),
         Rel::Limit { input, limit, offset } => {
-            let before = uses.is_limited.replace(true);
+            let all = uses.first.get();
+            let of_limit = access::first_rows(limit.as_ref(), offset.as_ref());
+            let before = uses.first.replace(of_limit.map_or(all, |first| Some(all.unwrap_or(first).min(first))));
             let input = Box::new(postpone::select_list(push(*input, Vec::new(), uses), true));
-            uses.is_limited.set(before);
+            uses.first.set(before);
             above_of(own_subqueries(Rel::Limit { input, limit, offset }, uses), conds, uses)
         }
         Rel::Distinct { input, on } => {
@@ -125,7 +119,9 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
             // A condition on what all windows are partitioned by drops whole partitions.
             let partitions: Vec<&[Expr]> = calls.iter().map(|(_, call)| &call.partition[..]).collect();
             let (down, above): (Vec<_>, Vec<_>) = conds.into_iter().partition(|c| is_of_columns(c, &partitions));
+            let before = uses.first.take();
             let input = Box::new(push(*input, down, uses));
+            uses.first.set(before);
             above_of(own_subqueries(Rel::Window { input, calls }, uses), above, uses)
         }
         Rel::ProjectSet { input, calls } => {
@@ -245,19 +241,69 @@ fn push_full_join(left: Box<Rel>, right: Box<Rel>, on: Vec<Expr>, conds: Vec<Exp
     push(Rel::Join { kind, left, right, on }, conds, uses)
 }
 
-/// Conditions on what is projected become conditions on what it is computed from.
-fn push_project(input: Rel, mut exprs: Vec<(ColId, Expr)>, conds: Vec<Expr>, uses: &Uses) -> Rel {
-    let input = uses.with_groups(input, exprs.iter_mut().map(|(_, e)| e), &conds);
-    let plain = |id: ColId| exprs.iter().find(|(c, _)| *c == id).map(|(_, e)| e);
-    let movable = |c: &Expr| {
-        !c.needs_executor() && c.columns().iter().all(|id| plain(*id).is_none_or(|e| !e.is_volatile() && !e.needs_executor()))
+/// A sort. Which rows are the first is known when all have been read, unless an index has them in
+/// that order.
+fn push_sort(input: Rel, keys: Vec<SortKey>, conds: Vec<Expr>, uses: &Uses) -> Rel {
+    let asks = |(id, e): &(ColId, Expr)| e.has_subquery() && keys.iter().any(|k| k.expr.columns().contains(id));
+    let is_of_subquery = matches!(&input, Rel::Project { exprs, .. } if exprs.iter().any(asks));
+    let is_in_order = matches!(keys.first(), Some(SortKey { expr: Expr::Column(id), .. }) if is_in_index(*id, &input));
+    let before = uses.first.get();
+    let used = if is_in_order { before } else { None };
+    let input = match input {
+        Rel::Project { input, exprs } => {
+            // What no key needs is computed for the rows that are left.
+            uses.first.set(if is_of_subquery { None } else { before });
+            push_project(*input, exprs, conds, used, uses)
+        }
+        other => {
+            uses.first.set(used);
+            push(other, conds, uses)
+        }
     };
-    let (down, above): (Vec<_>, Vec<_>) = conds.into_iter().partition(movable);
-    let down = down.into_iter().map(|mut c| {
-        c.substitute(&|id| plain(id).cloned());
-        c
-    });
-    let input = Box::new(push(input, down.collect(), uses));
+    uses.first.set(before);
+    postpone::select_list(own_subqueries(Rel::Sort { input: Box::new(input), keys }, uses), false)
+}
+
+/// Whether a column is one of a table's, and in an index of it.
+fn is_in_index(id: ColId, rel: &Rel) -> bool {
+    match rel {
+        Rel::Table { table, base, .. } => {
+            let ordinal = id.checked_sub(*base).filter(|o| (*o as usize) < table.columns.len());
+            ordinal.is_some_and(|o| table.indexes.iter().any(|i| i.columns.iter().any(|c| c.ordinal == o)))
+        }
+        Rel::Project { input, exprs } => match exprs.iter().find(|(c, _)| *c == id) {
+            Some((_, Expr::Column(from))) => is_in_index(*from, input),
+            _ => false,
+        },
+        Rel::Filter { input, .. } | Rel::LockRows { input, .. } => is_in_index(id, input),
+        Rel::Join { left, right, .. } => is_in_index(id, left) || is_in_index(id, right),
+        _ => false,
+    }
+}
+
+/// Conditions on what is projected become conditions on what it is computed from. `used`: how many
+/// rows of that are used ([`Uses::first`]).
+fn push_project(input: Rel, mut exprs: Vec<(ColId, Expr)>, conds: Vec<Expr>, used: Option<f64>, uses: &Uses) -> Rel {
+    // A condition on what is computed, as one on what that is computed from.
+    let below = |exprs: &[(ColId, Expr)], c: &Expr| {
+        let plain = |id: ColId| exprs.iter().find(|(c, _)| *c == id).map(|(_, e)| e);
+        let is_plain = |id: &ColId| plain(*id).is_none_or(|e| !e.is_volatile() && !e.needs_executor());
+        let mut below = (!c.needs_executor() && c.columns().iter().all(is_plain)).then(|| c.clone())?;
+        below.substitute(&|id| plain(id).cloned());
+        Some(below)
+    };
+    let tests: Vec<Expr> = conds.iter().filter_map(|c| below(&exprs, c)).collect();
+    let input = uses.with_groups(input, exprs.iter_mut().map(|(_, e)| e), &tests);
+    let (mut down, mut above) = (Vec::new(), Vec::new());
+    for c in conds {
+        match below(&exprs, &c) {
+            Some(below) => down.push(below),
+            None => above.push(c),
+        }
+    }
+    let before = uses.first.replace(used);
+    let input = Box::new(push(input, down, uses));
+    uses.first.set(before);
     let exprs = exprs.into_iter().map(|(c, e)| (c, subqueries(e, uses))).collect();
     above_of(Rel::Project { input, exprs }, above, uses)
 }
@@ -271,7 +317,7 @@ fn push_aggregate(
     uses: &Uses,
 ) -> Rel {
     // It reads all rows, whatever is above.
-    let before = uses.is_limited.replace(false);
+    let before = uses.first.take();
     let asked = keys.iter_mut().map(|(_, e)| e).chain(aggs.iter_mut().flat_map(|(_, call)| &mut call.args));
     let input = uses.with_groups(input, asked, &conds);
     let key = |id: ColId| keys.iter().find(|(c, _)| *c == id).map(|(_, e)| e);
@@ -284,7 +330,7 @@ fn push_aggregate(
         c
     });
     let input = Box::new(push(input, down.collect(), uses));
-    uses.is_limited.set(before);
+    uses.first.set(before);
     above_of(own_subqueries(Rel::Aggregate { input, keys, aggs }, uses), above, uses)
 }
 
@@ -364,9 +410,9 @@ fn subqueries(mut e: Expr, uses: &Uses) -> Expr {
         let before = uses.locks_above.replace(false);
         // It runs for each row that asks, or for its first row.
         let is_partial = matches!(s.kind, SubqueryKind::Exists) || !rel.free_columns().is_empty();
-        let was_limited = uses.is_limited.replace(is_partial);
+        let first = uses.first.replace(is_partial.then_some(0.0));
         *rel = Arc::new(push((**rel).clone(), Vec::new(), uses));
-        uses.is_limited.set(was_limited);
+        uses.first.set(first);
         uses.locks_above.set(before);
     }
     for c in e.children_mut() {

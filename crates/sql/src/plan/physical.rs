@@ -359,17 +359,22 @@ impl Compiler<'_> {
             self.first = None;
         }
         let b = self.rel(input, &need, simple.as_deref())?;
+        let mut sorted = 0;
         if let Some(wanted) = simple {
-            let wanted: Vec<_> = wanted.into_iter().filter(|(c, _, _)| !b.fixed.contains(c)).collect();
-            if b.order.starts_with(&wanted) {
+            let left: Vec<_> = wanted.iter().filter(|(c, _, _)| !b.fixed.contains(c)).copied().collect();
+            if b.order.starts_with(&left) {
                 return Ok(b);
             }
+            let in_order = leading(&left, &b.order);
+            // Those that have one value are in order, too.
+            sorted = wanted.iter().take_while(|k| b.fixed.contains(&k.0) || left[..in_order].contains(k)).count();
+            sorted = if in_order == 0 { 0 } else { sorted };
         }
         let plans = self.sort_keys(keys, &b.layout)?;
         let order =
             keys.iter().map_while(|k| if let Expr::Column(c) = k.expr { Some((c, k.descending, k.nulls_first)) } else { None });
         let order = order.collect();
-        Ok(Built { node: Arc::new(Node::Sort { input: b.node.clone(), keys: plans, most: None }), order, ..b })
+        Ok(Built { node: Arc::new(Node::Sort { input: b.node.clone(), keys: plans, sorted, most: None }), order, ..b })
     }
     fn sort_keys(&mut self, keys: &[SortKey], layout: &[ColId]) -> Result<Vec<SortPlan>> {
         let key = |k: &SortKey, c: &mut Self| {
@@ -658,6 +663,20 @@ fn with_columns<'e>(need: &BTreeSet<ColId>, exprs: impl Iterator<Item = &'e Expr
         out.extend(e.columns());
     }
     out
+}
+
+/// How many of the first parts of two orders are the same.
+fn leading(a: &[(ColId, bool, bool)], b: &[(ColId, bool, bool)]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+/// The part of a wish, columns fixed to one value left out, that an order satisfies forwards or
+/// backwards.
+fn satisfied(wish: &[(ColId, bool, bool)], order: &[(ColId, bool, bool)], fixed: &BTreeSet<ColId>) -> Vec<(ColId, bool, bool)> {
+    let mut wanted: Vec<_> = wish.iter().filter(|(c, _, _)| !fixed.contains(c)).copied().collect();
+    let reversed: Vec<_> = order.iter().map(|(c, d, n)| (*c, !d, !n)).collect();
+    wanted.truncate(leading(&wanted, order).max(leading(&wanted, &reversed)));
+    wanted
 }
 
 /// Whether an order satisfies a wish, forwards or (second value) backwards. No wish is satisfied.

@@ -1,5 +1,6 @@
 //! Limits: how far they let what is below them read.
 
+use super::super::access;
 use super::super::node::{Most, Node, Scalar};
 use super::super::rel::Rel;
 use super::{Built, Compiler, Wish};
@@ -8,9 +9,6 @@ use crate::types::Datum;
 use meridian_base::Result;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// Of a limit that is not known.
-const FIRST_ROWS: f64 = 100.0;
 
 impl Compiler<'_> {
     pub(super) fn limit(
@@ -21,15 +19,7 @@ impl Compiler<'_> {
         need: &BTreeSet<ColId>,
         wish: Wish,
     ) -> Result<Built> {
-        let count = |e: Option<&Expr>| match e.and_then(Expr::as_const) {
-            Some(Datum::Int(n)) => Some(*n as f64),
-            _ => None,
-        };
-        self.first = match (limit, offset) {
-            (Some(Expr::Param(_)), _) => Some(FIRST_ROWS),
-            (_, None) => count(limit),
-            _ => count(limit).zip(count(offset)).map(|(limit, offset)| limit + offset),
-        };
+        self.first = access::first_rows(limit, offset);
         let b = self.rel(input, need, wish)?;
         self.first = None;
         let limit_out = limit.map(|e| self.scalar(e, &[])).transpose()?;
@@ -56,7 +46,9 @@ fn is_repeatable(s: &Scalar) -> bool {
 /// A plan of which no more than the first rows are used: a sort at its top keeps no others.
 fn sorted_to(node: Arc<Node>, first: Most) -> Arc<Node> {
     match &*node {
-        Node::Sort { input, keys, .. } => Arc::new(Node::Sort { input: input.clone(), keys: keys.clone(), most: Some(first) }),
+        Node::Sort { input, keys, sorted, .. } => {
+            Arc::new(Node::Sort { input: input.clone(), keys: keys.clone(), sorted: *sorted, most: Some(first) })
+        }
         Node::Project { input, exprs } => {
             let below = sorted_to(input.clone(), first);
             match Arc::ptr_eq(&below, input) {

@@ -7,7 +7,7 @@ use super::super::node::{KeyPart, KeyRangeParts, Node, Numbers, PlacePlan, Regio
 use super::super::path::{self, Part, Path, Place, Range};
 use super::super::rel::SetOp;
 use super::super::table::TablePlan;
-use super::{Built, Compiler, Wish, satisfies};
+use super::{Built, Compiler, Wish, satisfied, satisfies};
 use crate::catalog::relation::TableRef;
 use crate::env::Locking;
 use crate::plan::expr::{ColId, Expr, shift_slots};
@@ -87,7 +87,13 @@ impl Compiler<'_> {
         let (path, cost) = self.cheapest(of, &plan, filters, wish, first)?;
         match self.sides(of, &plan, filters, &path, wish, first) {
             Some((sides, united)) if united < cost * WORTH => self.unite(of, &plan, &sides),
-            _ => self.scan(of, &plan, filters, &path, wish),
+            _ => {
+                let order = ordering(of.table, of.base, &path);
+                let part = wish.map(|wish| satisfied(wish, &order.0, &order.1));
+                // Who needs the first rows alone is helped by a part of the order.
+                let wish = if first.is_some() && part.as_ref().is_some_and(|p| !p.is_empty()) { part.as_deref() } else { wish };
+                self.scan(of, &plan, filters, &path, wish)
+            }
         }
     }
 
@@ -139,6 +145,14 @@ impl Compiler<'_> {
                     // It ends when there are enough of them.
                     (true, _, Some(first)) => read * (first / rows.max(1.0)).min(1.0),
                     (true, ..) => read,
+                    (false, Some(wish), Some(first)) => {
+                        // It ends with the last of the rows that are alike in a part of the order.
+                        let part = satisfied(wish, &order.0, &order.1);
+                        let exprs: Vec<Expr> = part.iter().map(|(c, _, _)| Expr::Column(*c)).collect();
+                        let alike = rows / self.known.combinations(exprs.iter(), rows).max(1.0);
+                        let read_of = if part.is_empty() { rows } else { (first + alike).min(rows) };
+                        read * (read_of / rows.max(1.0)).min(1.0) + estimate::cost_of_sort(read_of)
+                    }
                     (false, ..) => read + estimate::cost_of_sort(rows),
                 };
             }

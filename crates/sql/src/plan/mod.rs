@@ -41,6 +41,7 @@ mod scalars;
 pub(crate) mod stack;
 mod syntax;
 mod table;
+mod united;
 mod unnest;
 
 pub use api::*;

@@ -6,6 +6,7 @@ use super::grouped;
 use super::postpone;
 use super::rel::Dml;
 use super::rel::{AggCall, Cte, JoinKind, Rel, SetOp, SortKey};
+use super::united;
 use crate::catalog::Column;
 use crate::env::OnLocked;
 use crate::plan::expr::{Cmp, ColId, Expr, SubqueryBody, SubqueryKind};
@@ -105,7 +106,8 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
             let all = uses.first.get();
             let of_limit = access::first_rows(limit.as_ref(), offset.as_ref());
             let before = uses.first.replace(of_limit.map_or(all, |first| Some(all.unwrap_or(first).min(first))));
-            let input = Box::new(postpone::select_list(push(*input, Vec::new(), uses), true));
+            let input = united::limit_sides(*input, limit.as_ref(), offset.as_ref());
+            let input = Box::new(postpone::select_list(push(input, Vec::new(), uses), true));
             uses.first.set(before);
             above_of(own_subqueries(Rel::Limit { input, limit, offset }, uses), conds, uses)
         }

@@ -67,3 +67,19 @@ Limit
 Regions: us-east1
 (EXPLAIN)
 
+explain select a from sp union all select b from sp order by a limit 5;
+----
+QUERY PLAN
+Limit
+  ->  Sort
+        Sort Key: #1
+        ->  Union All
+              ->  Limit
+                    ->  Index Only Scan using sp_a on sp  (rows=5000)
+              ->  Limit
+                    ->  Sort in batches
+                          Sort Key: sp.b
+                          ->  Seq Scan on sp  (rows=5000)
+Regions: us-east1
+(EXPLAIN)
+

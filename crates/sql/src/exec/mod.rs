@@ -31,6 +31,7 @@ mod scan;
 mod sequence;
 mod sets;
 mod sieve;
+mod skip;
 mod sort;
 mod subquery;
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::eval::{Frame, Kept, Row, eval_all, eval_scalar, filter};
 use super::scan::ScanState;
+use super::skip::Skip;
 use super::sort::{First, sort_key};
 use super::{BATCH, BATCH_BYTES, Runtime, aggregate, batch, dml, join, lock_rows, numbers, sets, size, window};
 use crate::env::Transaction;
@@ -20,6 +21,8 @@ pub(crate) struct Op {
     pub(crate) node: Arc<Node>,
     pub(crate) frame: Frame,
     pub(crate) state: State,
+    /// Which of its first rows it may leave out.
+    skip: Skip,
 }
 
 pub(crate) enum State {
@@ -37,7 +40,7 @@ pub(crate) enum State {
     Scan(ScanState),
     Limit {
         input: Box<Op>,
-        skip: u64,
+        skip: Skip,
         left: u64,
     },
     Distinct {
@@ -53,7 +56,7 @@ pub(crate) enum State {
 
 impl Op {
     pub(crate) fn new(node: &Arc<Node>, frame: &Frame) -> Op {
-        Op { node: node.clone(), frame: frame.clone(), state: State::New }
+        Op { node: node.clone(), frame: frame.clone(), state: State::New, skip: Skip::default() }
     }
     pub(crate) fn child(&self, node: &Arc<Node>) -> Box<Op> {
         Box::new(Op::new(node, &self.frame))
@@ -108,7 +111,7 @@ impl Op {
             self.state = State::Scan(ScanState::new(s, &self.frame, rt, want).await?);
         }
         let State::Scan(state) = &mut self.state else { return Ok(None) };
-        state.next(s, &self.frame, rt, want).await
+        state.next(s, &self.skip, &self.frame, rt, want).await
     }
 
     async fn filter<T: Transaction>(&mut self, node: &Node, rt: &mut Runtime<'_, T>, want: usize) -> Result<Option<Vec<Row>>> {
@@ -145,12 +148,21 @@ impl Op {
         rt.pause().await?;
         let Node::Project { input, exprs } = node else { return Ok(None) };
         if matches!(self.state, State::New) {
-            self.state = State::Project { input: self.child(input), rows: VecDeque::new() };
+            let mut input = self.child(input);
+            // Nothing is drawn or waited for: no one notices what is not computed.
+            if !exprs.iter().any(|e| e.pending || e.expr.is_volatile()) {
+                input.skip = self.skip.clone();
+            }
+            self.state = State::Project { input, rows: VecDeque::new() };
         }
         let frame = self.frame.clone();
         let State::Project { input, rows } = &mut self.state else { return Ok(None) };
+        let mut want = want;
         if rows.is_empty() {
+            let before = self.skip.left();
             let Some(next) = input.next(rt, want).await? else { return Ok(None) };
+            // Rows that were left out are among those that are wanted.
+            want = want.saturating_sub((before - self.skip.left()) as usize);
             *rows = next.into();
         }
         let want = want.max(1);
@@ -286,15 +298,15 @@ impl Op {
             let frame = self.frame.clone();
             let skip = row_count(offset, "OFFSET", "2201X", &frame, rt).await?.unwrap_or(0);
             let left = row_count(limit, "LIMIT", "2201W", &frame, rt).await?.unwrap_or(u64::MAX);
-            self.state = State::Limit { input: self.child(input), skip, left };
+            let (mut input, skip) = (self.child(input), Skip::new(skip));
+            input.skip = skip.clone();
+            self.state = State::Limit { input, skip, left };
         }
         let State::Limit { input, skip, left } = &mut self.state else { return Ok(None) };
         while *left > 0 {
-            let need = usize::try_from(left.saturating_add(*skip)).unwrap_or(usize::MAX);
-            let Some(mut rows) = input.next(rt, need.min(want.saturating_add(*skip as usize))).await? else { break };
-            let dropped = (*skip).min(rows.len() as u64);
-            *skip -= dropped;
-            rows.drain(..dropped as usize);
+            let need = usize::try_from(left.saturating_add(skip.left())).unwrap_or(usize::MAX);
+            let Some(mut rows) = input.next(rt, need.min(want.saturating_add(skip.left() as usize))).await? else { break };
+            rows.drain(..skip.take(rows.len()));
             rows.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
             *left -= rows.len() as u64;
             if !rows.is_empty() {

@@ -8,6 +8,7 @@ use super::eval::{Frame, Row, all_true, filter};
 use super::groups::{Groups, get_anywhere};
 use super::pages::{Cursor, Found, Work, merged_page, page, work};
 use super::sieve::{is_sieved, sieved_page, sifted};
+use super::skip::Skip;
 use super::{BATCH, Runtime};
 use crate::env::{Locking, OnLocked, Savepoint, Transaction};
 use crate::plan::node::Scan;
@@ -34,6 +35,7 @@ impl ScanState {
     pub(super) async fn next<T: Transaction>(
         &mut self,
         s: &Scan,
+        skip: &Skip,
         frame: &Frame,
         rt: &mut Runtime<'_, T>,
         want: usize,
@@ -61,7 +63,7 @@ impl ScanState {
                     }
                 }
                 Work::Ranges { cursors, .. } if cursors.len() == 1 && is_sieved(s) => {
-                    match sieved_page(s, &mut cursors[0], self.page, frame, rt).await? {
+                    match sieved_page(s, &mut cursors[0], self.page, skip, frame, rt).await? {
                         Some(rows) => rows,
                         None => return Ok(None),
                     }
@@ -72,10 +74,13 @@ impl ScanState {
                         true => merged_page(s, cursors, self.page, rt).await?,
                         false => page(s, cursors, *near, self.page, rt).await?,
                     };
-                    let Some(found) = found else { return Ok(None) };
+                    let Some(mut found) = found else { return Ok(None) };
+                    if s.filter.is_empty() && s.locking == Locking::None {
+                        found.drain(..skip.take(found.len()));
+                    }
                     if is_sieved(s) {
                         let values: Vec<Bytes> = found.into_iter().map(|(_, _, value)| value).collect();
-                        sifted(s, &values, frame, rt).await?
+                        sifted(s, &values, skip, frame, rt).await?
                     } else {
                         let places = if is_choosy(s) { primary_keys(s, &found)? } else { Vec::new() };
                         let rows = entries(s, found, s.locking, rt).await?;

@@ -6,6 +6,7 @@
 use super::entries::column_of;
 use super::eval::{AtHand, Frame, Row, all_true};
 use super::pages::Cursor;
+use super::skip::Skip;
 use super::{Interrupt, Runtime, STEPS, TURN_MICROS};
 use crate::catalog::system::SystemContext;
 use crate::env::{Locking, RowVisitor, Transaction, Visited};
@@ -29,6 +30,7 @@ pub(super) async fn sieved_page<T: Transaction>(
     s: &Scan,
     cursor: &mut Cursor,
     limit: usize,
+    skip: &Skip,
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
 ) -> Result<Option<Vec<Row>>> {
@@ -36,12 +38,12 @@ pub(super) async fn sieved_page<T: Transaction>(
     rt.ctx.stay_home(std::iter::once(cursor.group), s.locking)?;
     let scan = crate::env::Scan { range, columns: s.mask, reverse: s.reverse, limit: Some(limit), locking: s.locking };
     let tested = tested(s);
-    let (txn, mut sieve) = sieve(s, &tested, frame, rt);
+    let (txn, mut sieve) = sieve(s, &tested, skip, frame, rt);
     let (rows, rest) = match txn.visit(cursor.group, scan, &mut sieve).await? {
-        Visited::Seen(rest) => (sieve.found().decided(s, frame, rt).await?, rest),
+        Visited::Seen(rest) => (sieve.found(skip).decided(s, frame, rt).await?, rest),
         Visited::Fetched(page) => {
             let values: Vec<Bytes> = page.rows.into_iter().map(|(_, value)| value).collect();
-            (sifted(s, &values, frame, rt).await?, page.rest)
+            (sifted(s, &values, skip, frame, rt).await?, page.rest)
         }
     };
     if let Some(rest) = rest {
@@ -54,6 +56,7 @@ pub(super) async fn sieved_page<T: Transaction>(
 pub(super) async fn sifted<T: Transaction>(
     s: &Scan,
     values: &[Bytes],
+    skip: &Skip,
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
 ) -> Result<Vec<Row>> {
@@ -61,9 +64,9 @@ pub(super) async fn sifted<T: Transaction>(
     let mut rows = Vec::new();
     for some in values.chunks(STEPS as usize) {
         rt.pause().await?;
-        let (_, mut sieve) = sieve(s, &tested, frame, rt);
+        let (_, mut sieve) = sieve(s, &tested, skip, frame, rt);
         let _: ControlFlow<()> = some.iter().try_for_each(|value| sieve.test(value));
-        rows.append(&mut sieve.found().decided(s, frame, rt).await?);
+        rows.append(&mut sieve.found(skip).decided(s, frame, rt).await?);
     }
     Ok(rows)
 }
@@ -72,13 +75,14 @@ pub(super) async fn sifted<T: Transaction>(
 fn sieve<'a, T: Transaction>(
     s: &'a Scan,
     tested: &'a [usize],
+    skip: &Skip,
     frame: &'a Frame,
     rt: &'a mut Runtime<'_, T>,
 ) -> (&'a mut T, Sieve<'a>) {
     let turn = Turn::new(rt.ctx.system, rt.ctx.interrupt);
     let (txn, at_hand) = rt.at_hand(frame);
     let scratch = vec![Datum::Null; s.columns.len()];
-    (txn, Sieve { s, tested, at_hand, turn, scratch, found: Sifted::default() })
+    (txn, Sieve { s, tested, at_hand, turn, scratch, skip: skip.left(), skipped: 0, found: Sifted::default() })
 }
 
 /// The places of the output that the conditions read.
@@ -156,12 +160,24 @@ struct Sieve<'a> {
     turn: Turn<'a>,
     /// What is decoded of the row that is being tested.
     scratch: Row,
+    /// How many rows that match need not be handed on.
+    skip: u64,
+    /// How many of them there were.
+    skipped: u64,
     found: Sifted,
 }
 
 impl Sieve<'_> {
-    fn found(self) -> Sifted {
+    fn found(self, skip: &Skip) -> Sifted {
+        skip.pass(self.skipped);
         self.found
+    }
+    /// Whether a row that matches is one of those that need not be handed on.
+    fn skips(&mut self) -> bool {
+        // Behind one that may not match it is not known which row is the last of them.
+        let skips = self.skipped < self.skip && self.found.rows.is_empty();
+        self.skipped += u64::from(skips);
+        skips
     }
     /// Takes a row; breaks off if it fails.
     fn test(&mut self, value: &[u8]) -> ControlFlow<()> {
@@ -175,6 +191,9 @@ impl Sieve<'_> {
     }
     fn take(&mut self, value: &[u8]) -> Result<()> {
         let s = self.s;
+        if s.filter.is_empty() && self.skips() {
+            return Ok(());
+        }
         if s.columns.is_empty() && s.filter.is_empty() {
             self.found.rows.push(Vec::new());
             return Ok(());
@@ -185,6 +204,7 @@ impl Sieve<'_> {
             self.scratch[*at] = column(*at)?;
         }
         match self.at_hand.hold(&s.filter, &self.scratch) {
+            Some(true) if !s.filter.is_empty() && self.skips() => return Ok(()),
             Some(true) => {}
             Some(false) => return Ok(()),
             None => self.found.undecided.push(self.found.rows.len()),
@@ -220,6 +240,7 @@ impl RowVisitor for Sieve<'_> {
     }
     fn restart(&mut self) {
         self.found = Sifted::default();
+        self.skipped = 0;
         self.turn.restart();
     }
 }

@@ -314,14 +314,10 @@ impl GroupStore {
         }
     }
 
-    /// How many bytes of the cache are this group's when all have the same.
-    pub(crate) fn cache_share(&self) -> usize {
-        self.shared.options.cache_bytes_max / self.shared.groups.load(Ordering::Relaxed).max(1)
-    }
-
     /// Moves the eviction hand up to so often, releasing the lock in between.
     pub(crate) fn evict(&self, calls: usize) {
-        let (max, share) = (self.shared.options.cache_bytes_max, self.cache_share());
+        let max = self.shared.options.cache_bytes_max;
+        let share = max / self.shared.groups.load(Ordering::Relaxed).max(1);
         for _ in 0..calls {
             if !self.inner.write().table.evict(max, share, &self.shared.totals) {
                 return;

@@ -13,12 +13,8 @@
 //!   flush of the newer one finds it, as it finds any version that was replaced.
 //! - *Something older in the row table*: the entry takes its place there too, since a row of the
 //!   table has all versions between its newest and its oldest.
-//!
-//! The row table takes the first entries of an index as well, up to its share of the cache: an
-//! index is mostly built to be read at once.
 
-use crate::backend::Spaces;
-use crate::group::{EVICT_CALLS_FILL, Flushing, GroupStore, LOCK_ROWS, RowWriter};
+use crate::group::{GroupStore, LOCK_ROWS, RowWriter};
 use crate::spaces;
 use crate::version::Version;
 use bytes::Bytes;
@@ -49,44 +45,16 @@ impl GroupStore {
             return Err(Error::unavailable(format!("the content of group {} was replaced", self.id())));
         }
         self.check_readable(at)?;
-        let Some((first, _)) = entries.first() else { return Ok(true) };
+        let (Some((first, _)), Some((last, _))) = (entries.first(), entries.last()) else { return Ok(true) };
         debug_assert!(entries.is_sorted_by(|a, b| a.0 < b.0), "keys ascend");
-        let (spaces, is_kept) = {
+        let spaces = {
             let mut inner = self.inner.write();
-            let is_kept = inner.table.expect(entries, at, self.cache_share());
-            (inner.spaces.clone(), is_kept)
+            inner.table.expect(first.as_bytes(), at);
+            inner.spaces.clone()
         };
-        let written = self.write_entries(&mut flushing, &*spaces, at, entries);
-        {
-            let mut inner = self.inner.write();
-            // Who has read the spaces before must not take that for the newest.
-            inner.table.epoch += 1;
-            if written.is_err() {
-                inner.table.lose(first.as_bytes());
-            }
-        }
-        let Written { is_alone, other } = written?;
-        for (entries, from) in entries.chunks(LOCK_ROWS).zip((0_usize..).step_by(LOCK_ROWS)) {
-            let is_newest = |place: usize| other.binary_search(&(from + place)).is_err();
-            self.inner.write().table.ingest(entries, at, is_kept.then_some(is_newest), &self.shared.totals);
-            if is_kept {
-                self.evict(EVICT_CALLS_FILL);
-            }
-        }
-        Ok(is_alone)
-    }
-
-    fn write_entries(
-        &self,
-        flushing: &mut Flushing,
-        spaces: &dyn Spaces,
-        at: Timestamp,
-        entries: &[(Key, Bytes)],
-    ) -> Result<Written> {
-        let (Some((first, _)), Some((last, _))) = (entries.first(), entries.last()) else { return Ok(Written::default()) };
-        self.raise_bound(flushing, at)?;
-        let there = spaces::current_beside(spaces, &*spaces.view(), entries, first, last)?;
-        let mut written = Written::default();
+        self.raise_bound(&mut flushing, at)?;
+        let there = spaces::current_beside(&*spaces, &*spaces.view(), entries, first, last)?;
+        let mut is_alone = true;
         spaces.write(entries.len(), &mut |sink| {
             let mut out = RowWriter { sink, key: Vec::new(), value: Vec::new() };
             let mut there = there.iter().peekable();
@@ -94,15 +62,8 @@ impl GroupStore {
                 let entry = version(at, value);
                 let before = there.next_if(|(of, _)| *of == place).map(|(_, version)| version);
                 match before {
-                    Some(same) if same.at == at && same.value == entry.value => {}
-                    Some(same) if same.at == at => {
-                        written.is_alone = false;
-                        written.other.push(place);
-                    }
-                    Some(newer) if newer.at > at => {
-                        written.other.push(place);
-                        out.history(key.as_bytes(), &entry, newer.at)?;
-                    }
+                    Some(same) if same.at == at => is_alone &= same.value == entry.value,
+                    Some(newer) if newer.at > at => out.history(key.as_bytes(), &entry, newer.at)?,
                     older => {
                         if let Some(older) = older {
                             out.history(key.as_bytes(), older, at)?;
@@ -113,21 +74,12 @@ impl GroupStore {
             }
             Ok(())
         })?;
-        Ok(written)
-    }
-}
-
-/// What was found where entries were written.
-struct Written {
-    /// No key has another value at that time.
-    is_alone: bool,
-    /// The entries, by place, whose keys have another newest version in the spaces.
-    other: Vec<usize>,
-}
-
-impl Default for Written {
-    fn default() -> Written {
-        Written { is_alone: true, other: Vec::new() }
+        // Who has read the spaces before must not take that for the newest.
+        self.inner.write().table.epoch += 1;
+        for entries in entries.chunks(LOCK_ROWS) {
+            self.inner.write().table.insert_between(entries, at, &self.shared.totals);
+        }
+        Ok(is_alone)
     }
 }
 

@@ -29,7 +29,6 @@ mod memory;
 mod merge;
 mod options;
 mod read;
-mod rows;
 mod snapshot;
 mod spaces;
 mod store;

@@ -22,13 +22,13 @@
 //! versions become clean, before any of them can be evicted; who fills the cache compares it with
 //! what it was before reading.
 
-use crate::rows::Rows;
 use crate::version::Version;
 use bytes::Bytes;
 use meridian_base::id::LogPosition;
 use meridian_base::key::Key;
 use meridian_base::time::Timestamp;
 use meridian_base::txn::{ColumnMask, Write};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -174,7 +174,7 @@ pub(crate) enum Placed {
 
 /// See the module's essay.
 pub(crate) struct Table {
-    rows: Rows<Row>,
+    rows: BTreeMap<Key, Row>,
     /// Raised whenever dirty versions become clean, or the content is replaced.
     pub epoch: u64,
     /// No version above it is in the spaces.
@@ -198,8 +198,6 @@ pub(crate) struct Table {
     /// [`Table::whole_from`].
     whole_by_index: BTreeMap<[u8; 4], Timestamp>,
     whole_else: Timestamp,
-    /// How many bytes of versions were ingested into each index.
-    ingested_by_index: BTreeMap<[u8; 4], usize>,
     /// The newest version of all.
     pub newest: Timestamp,
 }
@@ -208,7 +206,7 @@ impl Table {
     /// An empty table over spaces whose newest version is at most `spaces_newest`.
     pub fn new(spaces_newest: Timestamp) -> Table {
         Table {
-            rows: Rows::new(),
+            rows: BTreeMap::new(),
             epoch: 0,
             spaces_newest,
             unit: Unit(1),
@@ -222,7 +220,6 @@ impl Table {
             whole_by_index: BTreeMap::new(),
             // Of what is in the spaces nothing is here yet.
             whole_else: if spaces_newest == Timestamp::MIN { Timestamp::MIN } else { Timestamp::MAX },
-            ingested_by_index: BTreeMap::new(),
             newest: spaces_newest,
         }
     }
@@ -247,17 +244,12 @@ impl Table {
         let [first, .., last] = keys else { return false };
         keys.is_sorted() && {
             let (low, high) = (Bound::Included(first.as_bytes()), Bound::Included(last.as_bytes()));
-            self.rows.range(low, high).next().is_none()
+            self.rows.range::<[u8], _>((low, high)).next().is_none()
         }
     }
     /// The rows between two keys; `reverse` from the end.
-    pub fn range<'t>(
-        &'t self,
-        low: Bound<&'t [u8]>,
-        high: Bound<&'t [u8]>,
-        reverse: bool,
-    ) -> impl Iterator<Item = (&'t Key, &'t Row)> {
-        let mut range = self.rows.range(low, high);
+    pub fn range(&self, low: Bound<&[u8]>, high: Bound<&[u8]>, reverse: bool) -> impl Iterator<Item = (&Key, &Row)> {
+        let mut range = self.rows.range::<[u8], _>((low, high));
         std::iter::from_fn(move || if reverse { range.next_back() } else { range.next() })
     }
 
@@ -279,7 +271,7 @@ impl Table {
     }
     /// A row leaves the table, while the spaces have it.
     fn forget(&mut self, key: &Key) -> usize {
-        let Some(row) = self.rows.remove(key.as_bytes()) else { return 0 };
+        let Some(row) = self.rows.remove(key) else { return 0 };
         let from = match row.newest.value {
             Some(_) => Timestamp::MAX,
             None => row.newest.at,
@@ -310,13 +302,14 @@ impl Table {
         let slot = Slot { at, columns: write.columns, value: write.value.clone(), unit: self.unit };
         let bytes = slot.bytes(&write.key);
         let first_in_unit;
-        match self.rows.get_mut(write.key.as_bytes()) {
-            None if at <= self.spaces_newest => return Placed::Load,
-            None => {
-                self.rows.insert(write.key.clone(), Row::new(slot));
+        match self.rows.entry(write.key.clone()) {
+            Entry::Vacant(_) if at <= self.spaces_newest => return Placed::Load,
+            Entry::Vacant(v) => {
+                v.insert(Row::new(slot));
                 first_in_unit = true;
             }
-            Some(row) => {
+            Entry::Occupied(o) => {
+                let row = o.into_mut();
                 if at < row.oldest().at {
                     return Placed::Load;
                 }
@@ -360,27 +353,30 @@ impl Table {
         }
         let slot = Slot { at, columns: write.columns, value: write.value.clone(), unit: self.unit };
         let bytes = slot.bytes(&write.key);
-        if self.add(write.key.clone(), slot) {
+        let refused = match self.rows.entry(write.key.clone()) {
+            Entry::Occupied(o) => o.into_mut().insert(slot),
+            Entry::Vacant(v) => {
+                v.insert(Row::new(slot));
+                None
+            }
+        };
+        if refused.is_none() {
             self.placed_dirty(&write.key, at, bytes, true, totals);
         }
         true
     }
 
-    /// Adds a version; `false` if its key has one at that timestamp already.
-    fn add(&mut self, key: Key, slot: Slot) -> bool {
-        match self.rows.get_mut(key.as_bytes()) {
-            Some(row) => row.insert(slot).is_none(),
-            None => {
-                self.rows.insert(key, Row::new(slot));
-                true
-            }
-        }
-    }
-
     fn insert_clean(&mut self, key: Key, version: Version, totals: &Totals) {
         let slot = Slot::clean(version);
         let bytes = slot.bytes(&key);
-        if self.add(key, slot) {
+        let refused = match self.rows.entry(key) {
+            Entry::Occupied(o) => o.into_mut().insert(slot),
+            Entry::Vacant(v) => {
+                v.insert(Row::new(slot));
+                None
+            }
+        };
+        if refused.is_none() {
             self.clean_bytes += bytes;
             totals.clean.fetch_add(bytes, Ordering::Relaxed);
         }
@@ -392,32 +388,16 @@ impl Table {
         if epoch != self.epoch {
             return;
         }
-        if self.rows.get(key).is_none() {
+        if !self.rows.contains_key(key) {
             self.insert_clean(Key::new(key), newest.clone(), totals);
         }
     }
 
-    /// These versions at `at`, of one index, are about to be written to the spaces. Whether they
-    /// are to be added here as well ([`Table::ingest`]): up to `most` bytes of the index are. Where
-    /// they are not, what is not here of the index may be in the spaces.
-    pub fn expect(&mut self, entries: &[(Key, Bytes)], at: Timestamp, most: usize) -> bool {
+    /// Versions at `at` of the index of `key` are about to be written to the spaces: what is not
+    /// here of the index may be there.
+    pub fn expect(&mut self, key: &[u8], at: Timestamp) {
         self.spaces_newest = at.max(self.spaces_newest);
-        let Some((first, _)) = entries.first() else { return false };
-        self.raise_newest(first.as_bytes(), at);
-        let bytes: usize = entries.iter().map(|(key, value)| VERSION_OVERHEAD + key.as_bytes().len() + value.len()).sum();
-        let before = first.as_bytes().first_chunk::<4>().map(|index| self.ingested_by_index.entry(*index).or_default());
-        let fits = before.is_some_and(|before| {
-            *before = before.saturating_add(bytes);
-            *before <= most
-        });
-        if !fits {
-            self.lose(first.as_bytes());
-        }
-        fits
-    }
-
-    /// Of the index of `key`, what is not here may be in the spaces.
-    pub fn lose(&mut self, key: &[u8]) {
+        self.raise_newest(key, at);
         match key.first_chunk::<4>() {
             Some(index) => _ = self.whole_by_index.insert(*index, Timestamp::MAX),
             None => self.whole_else = Timestamp::MAX,
@@ -425,34 +405,14 @@ impl Table {
     }
 
     /// The spaces have these entries, which are in order, as versions at `at`. Rows that have older
-    /// versions get theirs, so that none is missing in between; with `is_newest`, which says whether
-    /// the spaces have nothing newer of the entry at a place, keys that are not here are added.
-    pub fn ingest(
-        &mut self,
-        entries: &[(Key, Bytes)],
-        at: Timestamp,
-        is_newest: Option<impl Fn(usize) -> bool>,
-        totals: &Totals,
-    ) {
+    /// versions get theirs, so that none is missing in between.
+    pub fn insert_between(&mut self, entries: &[(Key, Bytes)], at: Timestamp, totals: &Totals) {
         let (Some((first, _)), Some((last, _))) = (entries.first(), entries.last()) else { return };
         let stretch = (Bound::Included(first.as_bytes()), Bound::Included(last.as_bytes()));
-        let mut here = self.rows.range(stretch.0, stretch.1).peekable();
-        let mut places = Vec::new();
-        let mut is_lost = false;
-        for (place, (key, _)) in entries.iter().enumerate() {
-            while here.next_if(|(of, _)| *of < key).is_some() {}
-            match (here.next_if(|(of, _)| *of == key), &is_newest) {
-                (Some((_, row)), _) if row.oldest().at < at && row.slots().all(|slot| slot.at != at) => places.push(place),
-                (None, Some(is_newest)) if is_newest(place) => places.push(place),
-                (None, Some(_)) => is_lost = true,
-                _ => {}
-            }
-        }
-        drop(here);
-        if is_lost {
-            self.lose(first.as_bytes());
-        }
-        for place in places {
+        let needs = |row: &Row| row.oldest().at < at && row.slots().all(|slot| slot.at != at);
+        let rows = self.rows.range::<[u8], _>(stretch).filter(|(_, row)| needs(row));
+        let places = rows.filter_map(|(key, _)| entries.binary_search_by(|(of, _)| of.cmp(key)).ok());
+        for place in places.collect::<Vec<_>>() {
             let (key, value) = &entries[place];
             let version = Version { at, columns: ColumnMask::ALL, value: Some(value.clone()) };
             self.insert_clean(key.clone(), version, totals);
@@ -476,7 +436,7 @@ impl Table {
     /// Rows are in the order of their timestamps, and the sums are what they are sums of.
     pub fn invariant_rows(&self) {
         let (mut dirty, mut clean) = (0, 0);
-        for (key, row) in self.rows.iter() {
+        for (key, row) in &self.rows {
             let older = row.slots().skip(1);
             for (newer, older) in row.slots().zip(older) {
                 assert!(newer.at > older.at, "{key:?} has {} above {}", newer.at, older.at);
@@ -500,14 +460,14 @@ impl Table {
     /// The versions of a key up to a unit, newest first: what is in the spaces already, and what is
     /// to be flushed. Newer units stand above them.
     pub fn slots_of_unit(&self, key: &Key, unit: Unit) -> Vec<Slot> {
-        self.rows.get(key.as_bytes()).map_or(Vec::new(), |row| row.slots().filter(|s| s.unit <= unit).cloned().collect())
+        self.rows.get(key).map_or(Vec::new(), |row| row.slots().filter(|s| s.unit <= unit).cloned().collect())
     }
 
     /// The spaces have a unit: its versions of these keys become clean. The caller raised the
     /// epoch.
     pub fn mark_clean(&mut self, keys: &[Key], unit: Unit, totals: &Totals) {
         for key in keys {
-            let row = self.rows.get_mut(key.as_bytes()).expect("a row with dirty versions is not evicted");
+            let row = self.rows.get_mut(key).expect("a row with dirty versions is not evicted");
             let mut moved = 0;
             for slot in std::iter::once(&mut row.newest).chain(&mut row.older) {
                 if !slot.is_clean() && slot.unit <= unit {
@@ -544,8 +504,8 @@ impl Table {
         }
         let mut steps = 0;
         let mut victims = Vec::new();
-        let hand = self.hand.clone();
-        for (key, row) in self.rows.range(Bound::Excluded(hand.as_bytes()), Bound::Unbounded).take(EVICT_STEPS) {
+        for (key, row) in self.rows.range::<[u8], _>((Bound::Excluded(self.hand.as_bytes()), Bound::Unbounded)).take(EVICT_STEPS)
+        {
             steps += 1;
             let used = row.used.swap(false, Ordering::Relaxed);
             if !used && row.is_clean() {
@@ -652,12 +612,12 @@ mod tests {
         }
         while table.evict(0, 0, &totals) && table.rows.len() > 50 {}
         assert_eq!(table.rows.len(), 50);
-        assert!(table.rows.iter().all(|(_, row)| !row.newest.is_clean()));
+        assert!(table.rows.values().all(|row| !row.newest.is_clean()));
         flush(&mut table, &totals);
         assert_eq!((table.dirty_bytes, totals.dirty.load(Ordering::Relaxed)), (0, 0));
         while table.evict(0, 0, &totals) {}
         assert_eq!((table.clean_bytes, totals.clean.load(Ordering::Relaxed)), (0, 0));
-        assert!(table.rows.len() == 0);
+        assert!(table.rows.is_empty());
     }
 
     #[test]
@@ -671,7 +631,7 @@ mod tests {
         (0..2).for_each(|i| assert_eq!(table.place(&deleted(i), Timestamp(20), &totals), Placed::Yes));
         assert_eq!(table.rows.len(), 3);
         flush(&mut table, &totals);
-        assert_eq!(table.rows.iter().map(|(key, _)| key).collect::<Vec<_>>(), [&key(2)]);
+        assert_eq!(table.rows.keys().collect::<Vec<_>>(), [&key(2)]);
         // Deleted, flushed as such, and there again by then: the newest version is a dirty one.
         table.place(&deleted(2), Timestamp(30), &totals);
         let mut pending = None;
@@ -695,7 +655,7 @@ mod tests {
         assert_eq!(table.rows.len(), 100);
         flush(&mut table, &totals);
         (0..2 * calls).for_each(|_| _ = table.evict(0, 0, &totals));
-        assert!(table.rows.len() == 0);
+        assert!(table.rows.is_empty());
     }
 
     #[test]
@@ -728,7 +688,7 @@ mod tests {
         assert_eq!(from(&table), (Timestamp(20), Timestamp::MIN));
         assert!(table.has_never_held(other.as_bytes()) && !table.has_never_held(key(1).as_bytes()));
         while table.evict(0, 0, &totals) {}
-        assert!(table.rows.len() == 0);
+        assert!(table.rows.is_empty());
         assert_eq!(from(&table), (Timestamp::MAX, Timestamp::MAX));
         // What is in the spaces that a table is made over was never here.
         table.reset(Timestamp(5), &totals);

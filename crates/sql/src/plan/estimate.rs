@@ -149,6 +149,17 @@ impl Known {
         exprs.map(of).product::<f64>().min(rows).max(1.0)
     }
 
+    /// How many rows of so many may be alike in all of these columns: as many as have the value
+    /// that most have.
+    pub(crate) fn alike(&self, columns: impl Iterator<Item = ColId>, rows: f64) -> f64 {
+        let most = |id: ColId| match self.column(id) {
+            Some((c, _)) => c.common.first().map_or(0.0, |(_, part)| f64::from(*part)).max(f64::from(c.nulls)),
+            None => 0.0,
+        };
+        let part = columns.map(|id| most(id).max(1.0 / self.distinct(id).unwrap_or(DISTINCT))).fold(1.0, f64::min);
+        rows * part
+    }
+
     /// The part of the rows that have a value in a column.
     fn equal(&self, id: ColId, value: &Expr) -> f64 {
         let Some((column, ty)) = self.column(id) else { return 1.0 / self.distinct(id).unwrap_or(DISTINCT) };

@@ -83,3 +83,43 @@ Limit
 Regions: us-east1
 (EXPLAIN)
 
+create table sk (id int primary key, a int, b int);
+----
+(CREATE TABLE)
+
+create index sk_a on sk (a);
+----
+(CREATE INDEX)
+
+insert into sk select i, case when i % 10 = 0 then i else 0 end, i % 100 from generate_series(1, 5000) i;
+----
+(INSERT 0 5000)
+
+analyze sk;
+----
+(ANALYZE)
+
+-- Most rows have the first value.
+explain select * from sk order by a, b limit 5;
+----
+QUERY PLAN
+Limit
+  ->  Sort in batches
+        Sort Key: sk.a, sk.b
+        ->  Seq Scan on sk  (rows=5000)
+Regions: us-east1
+(EXPLAIN)
+
+-- A condition that the index does not answer may be met late.
+explain select * from sp where b = 3 order by a, id desc limit 1;
+----
+QUERY PLAN
+Limit
+  ->  Incremental Sort
+        Sort Key: sp.a, sp.id DESC
+        Presorted Key: sp.a
+        ->  Index Scan using sp_a on sp  (rows=50)
+              Filter: (b = 3)
+Regions: us-east1
+(EXPLAIN)
+

@@ -17,6 +17,9 @@ use std::sync::Arc;
 
 /// How many scans a table's rows are read by.
 const UNITED_MAX: usize = 8;
+/// The part of an index that is read at least to find rows that meet conditions which it does not
+/// answer.
+const FOUND_LATE: f64 = 0.1;
 /// Several scans must cost less than this part of one.
 const WORTH: f64 = 0.8;
 
@@ -148,10 +151,11 @@ impl Compiler<'_> {
                     (false, Some(wish), Some(first)) => {
                         // It ends with the last of the rows that are alike in a part of the order.
                         let part = satisfied(wish, &order.0, &order.1);
-                        let exprs: Vec<Expr> = part.iter().map(|(c, _, _)| Expr::Column(*c)).collect();
-                        let alike = rows / self.known.combinations(exprs.iter(), rows).max(1.0);
+                        let alike = self.known.alike(part.iter().map(|(c, _, _)| *c), rows);
                         let read_of = if part.is_empty() { rows } else { (first + alike).min(rows) };
-                        read * (read_of / rows.max(1.0)).min(1.0) + estimate::cost_of_sort(read_of)
+                        // Those that meet other conditions may come late.
+                        let least = if p.consumed.len() < filters.len() { FOUND_LATE } else { 0.0 };
+                        read * (read_of / rows.max(1.0)).clamp(least, 1.0) + estimate::cost_of_sort(read_of)
                     }
                     (false, ..) => read + estimate::cost_of_sort(rows),
                 };

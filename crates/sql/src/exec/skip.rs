@@ -1,4 +1,4 @@
-//! The rows that an `OFFSET` skips: who reads them may leave them out, so that they are not decoded.
+//! The rows that an `OFFSET` skips: who reads them may leave them out, and need not decode them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -96,11 +96,11 @@ pub struct Delays {
 impl Delays {
     /// From the decision to lower the leases until the groups hear of the step's version: the log
     /// of the lowered grants, these and their answers, the step, its grants, and half a round trip
-    /// for what else there is to do. If a transaction commits with the step, its votes and their
-    /// durability come on top.
-    fn until_spread(&self, with_transaction: bool) -> Duration {
-        let steps = 2 + u32::from(with_transaction);
-        (self.round_trip + self.commit) * steps
+    /// for what else there is to do. If a transaction commits with the step, its votes come on top:
+    /// their messages, their durability, and the work of certifying it.
+    fn until_spread(&self, certifying: Option<Duration>) -> Duration {
+        let steps = 2 + u32::from(certifying.is_some());
+        (self.round_trip + self.commit) * steps + certifying.unwrap_or_default()
     }
 }
 
@@ -160,8 +160,8 @@ struct Step {
     silent: BTreeSet<GroupId>,
     /// The grants that lower the others' bounds.
     lowering: BTreeMap<GroupId, u64>,
-    /// Whether a transaction commits with it.
-    with_transaction: bool,
+    /// Of the transaction that commits with it: see [`SchemaLeases::begin_step`].
+    certifying: Option<Duration>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -296,11 +296,13 @@ impl SchemaLeases {
         }
     }
 
-    /// Starts a DDL step that changes these descriptors. `false` if one is under way already.
+    /// Starts a DDL step that changes these descriptors. `false` if one is under way already. If a
+    /// transaction commits with it, `certifying` is how long its participants are expected to work
+    /// for their votes.
     pub fn begin_step(
         &mut self,
         changes: Vec<DescriptorId>,
-        with_transaction: bool,
+        certifying: Option<Duration>,
         now: Timestamp,
         actions: &mut Vec<Action>,
     ) -> bool {
@@ -308,7 +310,7 @@ impl SchemaLeases {
             return false;
         }
         let (silent, lowering) = (BTreeSet::new(), BTreeMap::new());
-        self.step = Some(Step { changes, phase: Phase::Asking, since: now, silent, lowering, with_transaction });
+        self.step = Some(Step { changes, phase: Phase::Asking, since: now, silent, lowering, certifying });
         for (group, state) in &mut self.groups {
             if let Some(grant) = state.last.as_ref().filter(|_| state.heard < now) {
                 state.last_sent = now;
@@ -442,7 +444,7 @@ impl SchemaLeases {
                 if settled && step.silent.iter().all(gone) {
                     step.phase = Phase::Lowering;
                     step.since = now;
-                    let lowered = now.plus(self.delays.until_spread(step.with_transaction));
+                    let lowered = now.plus(self.delays.until_spread(step.certifying));
                     step.lowering.clear();
                     for group in self.takes_part(&step) {
                         step.lowering.insert(group, self.groups[&group].row.seq + 1);
@@ -578,9 +580,9 @@ mod tests {
     fn one_step_at_a_time() {
         let mut leases = successor();
         assert!(!leases.in_step());
-        assert!(leases.begin_step(Vec::new(), false, at(500), &mut Vec::new()));
+        assert!(leases.begin_step(Vec::new(), None, at(500), &mut Vec::new()));
         assert!(leases.in_step());
-        assert!(!leases.begin_step(Vec::new(), false, at(500), &mut Vec::new()));
+        assert!(!leases.begin_step(Vec::new(), None, at(500), &mut Vec::new()));
         leases.step_abandoned(at(501), &mut Vec::new());
         assert!(!leases.in_step());
     }
@@ -614,7 +616,7 @@ mod tests {
         let current =
             SchemaGrant { version: SchemaVersion(5), complete_from: SchemaVersion(4), changed, ..SchemaGrant::default() };
         let mut leases = SchemaLeases { groups: BTreeMap::new(), current, ..successor() };
-        assert!(leases.begin_step(vec![DescriptorId(7)], false, at(500), &mut Vec::new()));
+        assert!(leases.begin_step(vec![DescriptorId(7)], None, at(500), &mut Vec::new()));
         leases.step_committed(SchemaVersion(6), at(500), at(500), &mut Vec::new());
         assert_eq!(leases.current().complete_from, SchemaVersion(4));
     }
@@ -626,7 +628,7 @@ mod tests {
         let mut leases = SchemaLeases { groups: BTreeMap::new(), ..successor() };
         let first = leases.current().version.0;
         for n in 1..=CHANGES_MAX as u64 + 2 {
-            assert!(leases.begin_step(vec![DescriptorId(7)], false, at(500), &mut Vec::new()));
+            assert!(leases.begin_step(vec![DescriptorId(7)], None, at(500), &mut Vec::new()));
             leases.step_committed(SchemaVersion(first + n), at(500), at(500), &mut Vec::new());
             assert!(!leases.in_step(), "nobody has to hear of it");
             let dropped = n.saturating_sub(CHANGES_MAX as u64);

@@ -32,6 +32,7 @@
 //! late, ends the term of this one.
 
 mod members;
+mod votes;
 
 use crate::catalog::rows::{
     Meta, change_rows, join_token_key, lease_group, lease_key, lease_range, meta_key, newest_readable, read_row, row, scan_all,
@@ -47,6 +48,7 @@ use crate::membership::shared::Shared;
 use crate::replica::Replica;
 use crate::replica::errors::behind_error;
 use crate::replica::errors::conflict_error;
+use crate::schema::coordinator::votes::Votes;
 use crate::schema::turns::Turns;
 use crate::transport::wire::{Changed, Request, Response, Slice, Standing, StepWait};
 use meridian_base::record::SchemaGrant;
@@ -164,6 +166,7 @@ struct Coordinator {
     /// How long a write to the catalog is expected to take: as long as the slowest of the latest
     /// ones.
     commit_takes: Duration,
+    votes: Votes,
     /// When a node's record changed last.
     members_changed: Instant,
 }
@@ -232,6 +235,7 @@ impl Coordinator {
             refused: VecDeque::new(),
             turns: Turns::default(),
             commit_takes,
+            votes: Votes::default(),
             members_changed: Instant::now(),
         };
         coordinator.know_groups();
@@ -387,7 +391,8 @@ impl Coordinator {
             if !self.leases.in_step() {
                 self.shared.groups_heard_of().into_iter().for_each(|group| self.leases.heard(group, now));
             }
-            if !self.leases.begin_step(changed, !step.call.with.is_empty(), now, actions) {
+            let certifying = (!step.call.with.is_empty()).then(|| self.votes.expected(&step.call.with));
+            if !self.leases.begin_step(changed, certifying, now, actions) {
                 self.queued.push_front(step);
                 return Ok(());
             }
@@ -634,7 +639,7 @@ impl Coordinator {
     }
 
     /// Commits the step and a transaction together: the catalog votes last.
-    async fn hold_ballot(&self, with: Vec<Slice>, own: CommitRequest) -> Result<Verdict> {
+    async fn hold_ballot(&mut self, with: Vec<Slice>, own: CommitRequest) -> Result<Verdict> {
         let id = TxnId { hlc: self.shared.clock.tick(self.shared.runtime.physical_micros()), gateway: self.shared.me() };
         let groups: BTreeSet<GroupId> = with.iter().map(|s| s.group).chain([GroupId::CATALOG]).collect();
         let participants: Vec<GroupId> = groups.into_iter().collect();
@@ -647,10 +652,12 @@ impl Coordinator {
             is_late: false,
             is_last,
         };
+        let (work, start) = (votes::work(&with), Instant::now());
         let mut prepares: BTreeMap<GroupId, Prepare> =
             with.into_iter().map(|s| (s.group, prepare(s.request, s.has_queued, false))).collect();
         prepares.insert(GroupId::CATALOG, prepare(own, true, true));
         let Counted { verdict, .. } = vote_on(&self.gateway, id, prepares).await;
+        self.votes.took(work, start.elapsed());
         if let Verdict::Committed(_) = verdict {
             // What this task reads of the catalog from here on has the step in it.
             while self.replica.is_serving()

@@ -13,7 +13,7 @@
 //! > logged 2#2 | failed 2#2        the row is durable, or was not written
 //! > answer 2#2 [until 700]         the group answers that grant, with its bound or a later one
 //! > heard 2                        by other ways
-//! > step [with transaction]        a step of descriptor 7 begins
+//! > step [with transaction [of 300]]  a step of descriptor 7 begins; the work of its votes
 //! > committed v6 at 700            its transaction
 //! > abandoned
 //! > add 4 | remove 4               groups
@@ -91,7 +91,13 @@ impl Script {
             }
             ["heard", of] => leases.heard(group(of), now),
             ["step", ref with @ ..] => {
-                assert!(leases.begin_step(vec![DescriptorId(7)], !with.is_empty(), now, &mut actions), "one at a time");
+                let certifying = match with {
+                    [] => None,
+                    ["with", "transaction"] => Some(Duration::ZERO),
+                    ["with", "transaction", "of", t] => Some(Duration::from_millis(millis(t))),
+                    _ => panic!("unknown command: {line}"),
+                };
+                assert!(leases.begin_step(vec![DescriptorId(7)], certifying, now, &mut actions), "one at a time");
             }
             ["committed", made, "at", t] => leases.step_committed(version(made), timestamp(t), now, &mut actions),
             ["abandoned"] => leases.step_abandoned(now, &mut actions),

@@ -320,8 +320,8 @@ impl World {
                         self.coordinator.heard(group, self.time());
                     }
                 }
-                let with_transaction = self.rng.one_in(2);
-                self.coordinator.begin_step(vec![TABLE], with_transaction, self.time(), &mut actions);
+                let certifying = self.rng.one_in(2).then(|| Duration::from_millis(self.rng.below(400)));
+                self.coordinator.begin_step(vec![TABLE], certifying, self.time(), &mut actions);
                 self.take(actions);
             }
             38 if !self.reliable && self.rng.one_in(8) => self.crash_coordinator()?,
@@ -395,7 +395,7 @@ fn a_step_asks_again_whom_its_question_did_not_reach() -> Checked {
     world.settle()?;
     let began = world.now;
     let mut actions = Vec::new();
-    assert!(world.coordinator.begin_step(vec![TABLE], false, world.time(), &mut actions));
+    assert!(world.coordinator.begin_step(vec![TABLE], None, world.time(), &mut actions));
     world.take(actions);
     world.network.clear();
     while world.coordinator.in_step() {
@@ -440,7 +440,7 @@ impl Direct {
     fn step(&mut self, now: &mut u64) -> Duration {
         let (start, mut actions) = (*now, Vec::new());
         self.acknowledged = None;
-        assert!(self.coordinator.begin_step(vec![TABLE], false, Timestamp::from_micros(*now), &mut actions));
+        assert!(self.coordinator.begin_step(vec![TABLE], None, Timestamp::from_micros(*now), &mut actions));
         self.take(actions, Timestamp::from_micros(*now));
         while self.acknowledged.is_none() {
             self.pass(now, 100);
@@ -509,7 +509,9 @@ fn a_group_that_answered_and_fell_silent_is_waited_out_once() {
 #[test]
 fn a_step_takes_two_round_trips_and_two_commits_and_nobody_stalls() {
     let (hop, commit) = (DELAYS.round_trip / 2, DELAYS.commit);
-    for (with_transaction, is_heard) in [(false, true), (true, true), (false, false)] {
+    let large = Duration::from_millis(300);
+    for (certifying, is_heard) in [(None, true), (Some(Duration::ZERO), true), (Some(large), true), (None, false)] {
+        let certifies = certifying.unwrap_or_default();
         let groups = [GroupId(2), GroupId(3)];
         let current = SchemaGrant { version: SchemaVersion(1), ..SchemaGrant::default() };
         let rows = groups.map(|g| (g, Granted::default())).into();
@@ -529,7 +531,7 @@ fn a_step_takes_two_round_trips_and_two_commits_and_nobody_stalls() {
                 if is_heard {
                     groups.iter().for_each(|g| coordinator.heard(*g, time(now)));
                 }
-                assert!(coordinator.begin_step(vec![TABLE], with_transaction, time(now), &mut actions));
+                assert!(coordinator.begin_step(vec![TABLE], certifying, time(now), &mut actions));
             }
             while let Some(first) = due.first_entry().filter(|e| e.key().0 <= now) {
                 match first.remove() {
@@ -556,7 +558,9 @@ fn a_step_takes_two_round_trips_and_two_commits_and_nobody_stalls() {
                         continue;
                     }
                     // The catalog votes when it has heard of the others.
-                    Action::Commit { .. } if with_transaction => (DELAYS.round_trip + commit * 2, Arrival::Done(action)),
+                    Action::Commit { .. } if certifying.is_some() => {
+                        (DELAYS.round_trip + commit * 2 + certifies, Arrival::Done(action))
+                    }
                     transaction => (commit, Arrival::Done(transaction)),
                 };
                 due.insert((now + after, number), arrival);
@@ -566,8 +570,9 @@ fn a_step_takes_two_round_trips_and_two_commits_and_nobody_stalls() {
             now += Duration::from_millis(5);
         }
         let took = acknowledged.zip(began).map(|(end, start)| end - start).unwrap_or_default();
-        let trips = 2 + u32::from(with_transaction) + u32::from(!is_heard);
-        let expected = DELAYS.round_trip * trips + commit * (2 + u32::from(with_transaction));
+        let votes = u32::from(certifying.is_some());
+        let trips = 2 + votes + u32::from(!is_heard);
+        let expected = DELAYS.round_trip * trips + commit * (2 + votes) + certifies;
         assert!(took <= expected + Duration::from_millis(30), "{took:?} for {expected:?}");
     }
 }

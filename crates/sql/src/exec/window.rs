@@ -10,7 +10,7 @@ use crate::plan::eval::bulk::Bulk;
 use crate::plan::node::{BoundPlan, Node, WindowPlan};
 use crate::plan::rel::WindowFunction;
 use crate::types::Datum;
-use crate::types::functions::Accumulator;
+use crate::types::functions::{Accumulator, Aggregate};
 use meridian_base::{Error, Result};
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -82,8 +82,8 @@ struct Partition<'p> {
     call: &'p WindowPlan,
     /// In their order.
     rows: &'p [Keyed],
-    /// The call's arguments, by row.
-    args: Bulk<Vec<Row>>,
+    /// The call's arguments, by row; `None`: its `FILTER` keeps the row out.
+    args: Bulk<Vec<Option<Row>>>,
     /// The first peer of each row.
     first: Vec<usize>,
     /// One past the last peer of each row.
@@ -113,11 +113,13 @@ async fn partition<T: Transaction>(
     let mut args = Bulk::from(Vec::with_capacity(n));
     for r in rows {
         rt.step().await?;
-        args.push(eval_all(&call.args, &r.row, frame, rt).await?);
+        let counts = all_true(call.filter.as_slice(), &r.row, frame, rt).await?;
+        args.push(if counts { Some(eval_all(&call.args, &r.row, frame, rt).await?) } else { None });
     }
     let partition = Partition { call, rows, args, first, last, outer: frame };
     let Partition { args, first, last, .. } = &partition;
-    let arg = |i: usize, a: usize| args[i].get(a).cloned().unwrap_or(Datum::Null);
+    let given = |i: usize, a: usize| args[i].as_ref().and_then(|row| row.get(a));
+    let arg = |i: usize, a: usize| given(i, a).cloned().unwrap_or(Datum::Null);
     let count = |i: usize| Datum::Int(i as i64);
     let mut out = Vec::with_capacity(n);
     let mut dense = 0i64;
@@ -137,7 +139,7 @@ async fn partition<T: Transaction>(
                 _ => return Err(Error::sql("22014", "argument of ntile must be greater than zero")),
             },
             WindowFunction::Lag | WindowFunction::Lead => {
-                let offset = match args[i].get(1) {
+                let offset = match given(i, 1) {
                     None => 1,
                     Some(Datum::Int(o)) => *o,
                     Some(_) => {
@@ -222,46 +224,90 @@ impl Partition<'_> {
         running: &mut Option<Running>,
         rt: &mut Runtime<'_, T>,
     ) -> Result<Datum> {
-        let Partition { call, rows, args, outer, .. } = self;
-        let value = |at: usize| if from <= at && at < to { args[at][0].clone() } else { Datum::Null };
+        let Partition { call, args, .. } = self;
+        let given = |at: usize, a: usize| args[at].as_ref().and_then(|row| row.get(a)).unwrap_or(&Datum::Null);
+        let value = |at: usize| if from <= at && at < to { given(at, 0).clone() } else { Datum::Null };
         match &call.function {
             WindowFunction::FirstValue => Ok(value(from)),
             WindowFunction::LastValue => Ok(if to > from { value(to - 1) } else { Datum::Null }),
-            WindowFunction::NthValue => match &args[i][1] {
+            WindowFunction::NthValue => match given(i, 1) {
                 Datum::Int(k) if *k > 0 => Ok(value(from.saturating_add(*k as usize - 1))),
                 Datum::Null => Ok(Datum::Null),
                 _ => Err(Error::sql("22016", "argument of nth_value must be greater than zero")),
             },
-            WindowFunction::Aggregate(a) => {
-                let mut last = match running.take() {
-                    Some(last) if last.from == from && last.to <= to => last,
-                    _ => Running { from, to: from, state: a.start(), result: Datum::Null },
-                };
-                if last.to < to || from == to {
-                    for at in last.to..to {
-                        rt.step().await?;
-                        if all_true(call.filter.as_slice(), &rows[at].row, outer, rt).await? {
-                            last.state.add(rt.ctx.eval, &args[at])?;
-                        }
-                    }
-                    last.to = to;
-                    last.result = last.state.finish(rt.ctx.eval)?;
-                    rt.keep_value(&last.result)?;
-                }
-                let result = last.result.clone();
-                *running = Some(last);
-                Ok(result)
-            }
+            WindowFunction::Aggregate(a) => self.aggregate(a, from..to, running, rt).await,
             _ => Err(Error::internal("this window function has no frame")),
         }
     }
+
+    /// An aggregate over this frame. It goes on from the last row's, if the frame only moves on, and
+    /// the aggregate can take back the rows that leave it.
+    async fn aggregate<T: Transaction>(
+        &self,
+        a: &Aggregate,
+        frame: Range<usize>,
+        running: &mut Option<Running>,
+        rt: &mut Runtime<'_, T>,
+    ) -> Result<Datum> {
+        let last = match running.take() {
+            Some(last) => self.leave(last, &frame, rt).await?,
+            None => None,
+        };
+        let mut at = match last {
+            Some(last) => last,
+            None => Running { frame: frame.start..frame.start, state: a.start(), result: None },
+        };
+        for row in at.frame.end..frame.end {
+            rt.step().await?;
+            if let Some(args) = &self.args[row] {
+                at.state.add(rt.ctx.eval, args)?;
+                at.result = None;
+            }
+        }
+        at.frame = frame;
+        let result = match at.result.take() {
+            Some(same) => same,
+            None => {
+                let result = at.state.finish(rt.ctx.eval)?;
+                rt.keep_value(&result)?;
+                result
+            }
+        };
+        at.result = Some(result.clone());
+        *running = Some(at);
+        Ok(result)
+    }
+
+    /// Takes the rows before `frame` out of an aggregate. `None`: it has to begin anew.
+    async fn leave<T: Transaction>(
+        &self,
+        mut last: Running,
+        frame: &Range<usize>,
+        rt: &mut Runtime<'_, T>,
+    ) -> Result<Option<Running>> {
+        let moves_on = last.frame.start <= frame.start && last.frame.end <= frame.end;
+        // A frame that leaves most of its rows is added up sooner.
+        if !moves_on || frame.start - last.frame.start > frame.len() {
+            return Ok(None);
+        }
+        for row in last.frame.start..frame.start.min(last.frame.end) {
+            rt.step().await?;
+            if let Some(args) = &self.args[row] {
+                last.result = None;
+                if !last.state.remove(args)? {
+                    return Ok(None);
+                }
+            }
+        }
+        last.frame = frame.start..last.frame.end.max(frame.start);
+        Ok(Some(last))
+    }
 }
 
-/// An aggregate over a frame: one that begins where the last one did, and ends no earlier, goes on
-/// from it.
+/// An aggregate over the frame of the last row.
 struct Running {
-    from: usize,
-    to: usize,
+    frame: Range<usize>,
     state: Box<dyn Accumulator>,
-    result: Datum,
+    /// Unless the frame has changed since.
+    result: Option<Datum>,
 }

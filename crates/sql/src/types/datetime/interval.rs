@@ -327,6 +327,16 @@ impl Interval {
         };
         sum().ok_or_else(interval_out_of_range)
     }
+    pub fn checked_sub(&self, o: &Interval) -> Result<Interval> {
+        let difference = || {
+            Some(Interval {
+                months: self.months.checked_sub(o.months)?,
+                days: self.days.checked_sub(o.days)?,
+                micros: self.micros.checked_sub(o.micros)?,
+            })
+        };
+        difference().ok_or_else(interval_out_of_range)
+    }
     pub fn checked_neg(&self) -> Result<Interval> {
         let neg = || {
             Some(Interval {

@@ -30,6 +30,10 @@ impl Accumulator for Count {
         self.0 += i64::from(!args.iter().any(Datum::is_null));
         Ok(())
     }
+    fn remove(&mut self, args: &[Datum]) -> Result<bool> {
+        self.0 -= i64::from(!args.iter().any(Datum::is_null));
+        Ok(true)
+    }
     fn finish(&self, _: &EvalContext) -> Result<Datum> {
         Ok(Datum::Int(self.0))
     }
@@ -48,6 +52,9 @@ impl Accumulator for Extreme {
             self.best = v.clone();
         }
         Ok(())
+    }
+    fn remove(&mut self, args: &[Datum]) -> Result<bool> {
+        Ok(args[0].is_null() || args[0] != self.best)
     }
     fn finish(&self, _: &EvalContext) -> Result<Datum> {
         Ok(self.best.clone())
@@ -76,6 +83,13 @@ impl Accumulator for IntSum {
         }
         Ok(())
     }
+    fn remove(&mut self, args: &[Datum]) -> Result<bool> {
+        if let Datum::Int(v) = args[0] {
+            self.sum -= i128::from(v);
+            self.count -= 1;
+        }
+        Ok(true)
+    }
     fn finish(&self, _: &EvalContext) -> Result<Datum> {
         if self.count == 0 {
             return Ok(Datum::Null);
@@ -94,15 +108,41 @@ impl Accumulator for IntSum {
     }
 }
 
+/// How many of the numerics that were added have the most decimal places: sums have as many.
+#[derive(Default)]
+struct Scales {
+    most: u16,
+    having_most: i64,
+}
+
+impl Scales {
+    fn add(&mut self, v: &Numeric) {
+        let scale = v.scale();
+        if scale > self.most {
+            *self = Scales { most: scale, having_most: 0 };
+        }
+        self.having_most += i64::from(scale == self.most);
+    }
+    /// `false`: a sum without it would have fewer decimal places, or it was no number.
+    fn remove(&mut self, v: &Numeric) -> bool {
+        if !v.is_finite() {
+            return false;
+        }
+        self.having_most -= i64::from(v.scale() == self.most);
+        self.having_most > 0 || self.most == 0
+    }
+}
+
 pub(crate) struct NumericSum {
     pub(crate) sum: Numeric,
     pub(crate) count: i64,
+    scales: Scales,
     average: bool,
 }
 
 impl NumericSum {
     pub(crate) fn of(a: &Aggregate) -> NumericSum {
-        NumericSum { sum: Numeric::ZERO, count: 0, average: a.name == "avg" }
+        NumericSum { sum: Numeric::ZERO, count: 0, scales: Scales::default(), average: a.name == "avg" }
     }
 }
 
@@ -110,9 +150,16 @@ impl Accumulator for NumericSum {
     fn add(&mut self, _: &EvalContext, args: &[Datum]) -> Result<()> {
         if let Datum::Numeric(v) = &args[0] {
             self.sum = self.sum.add(v)?;
+            self.scales.add(v);
             self.count += 1;
         }
         Ok(())
+    }
+    fn remove(&mut self, args: &[Datum]) -> Result<bool> {
+        let Datum::Numeric(v) = &args[0] else { return Ok(true) };
+        self.sum = self.sum.sub(v)?;
+        self.count -= 1;
+        Ok(self.scales.remove(v))
     }
     fn finish(&self, _: &EvalContext) -> Result<Datum> {
         if self.count == 0 {
@@ -166,6 +213,13 @@ impl Accumulator for IntervalSum {
         }
         Ok(())
     }
+    fn remove(&mut self, args: &[Datum]) -> Result<bool> {
+        if let Datum::Interval(v) = &args[0] {
+            self.sum = self.sum.checked_sub(v)?;
+            self.count -= 1;
+        }
+        Ok(true)
+    }
     fn finish(&self, _: &EvalContext) -> Result<Datum> {
         if self.count == 0 {
             return Ok(Datum::Null);
@@ -217,20 +271,34 @@ struct NumericVariance {
     n: i64,
     sum: Numeric,
     squares: Numeric,
+    scales: Scales,
     spread: Spread,
+}
+
+/// A value as an exact number.
+fn exact(args: &[Datum]) -> Result<Option<Numeric>> {
+    Ok(match &args[0] {
+        Datum::Null => None,
+        Datum::Int(v) => Some(Numeric::from(*v)),
+        _ => Some(args.numeric(0)?.clone()),
+    })
 }
 
 impl Accumulator for NumericVariance {
     fn add(&mut self, _: &EvalContext, args: &[Datum]) -> Result<()> {
-        let v = match &args[0] {
-            Datum::Null => return Ok(()),
-            Datum::Int(v) => Numeric::from(*v),
-            _ => args.numeric(0)?.clone(),
-        };
+        let Some(v) = exact(args)? else { return Ok(()) };
         self.n += 1;
         self.squares = self.squares.add(&v.mul(&v)?)?;
         self.sum = self.sum.add(&v)?;
+        self.scales.add(&v);
         Ok(())
+    }
+    fn remove(&mut self, args: &[Datum]) -> Result<bool> {
+        let Some(v) = exact(args)? else { return Ok(true) };
+        self.n -= 1;
+        self.squares = self.squares.sub(&v.mul(&v)?)?;
+        self.sum = self.sum.sub(&v)?;
+        Ok(self.scales.remove(&v))
     }
     fn finish(&self, ctx: &EvalContext) -> Result<Datum> {
         let below = if self.spread.sample { self.n - 1 } else { self.n };
@@ -248,29 +316,55 @@ impl Accumulator for NumericVariance {
     }
 }
 
-/// `bool_and`, `bool_or`, `bit_and`, `bit_or`, `bit_xor`.
+/// `bool_and`, `bool_or`, by how many are true of how many.
+struct Bools {
+    all: i64,
+    trues: i64,
+    and: bool,
+}
+
+impl Bools {
+    fn count(&mut self, args: &[Datum], by: i64) {
+        if let Datum::Bool(v) = args[0] {
+            self.all += by;
+            self.trues += by * i64::from(v);
+        }
+    }
+}
+
+impl Accumulator for Bools {
+    fn add(&mut self, _: &EvalContext, args: &[Datum]) -> Result<()> {
+        self.count(args, 1);
+        Ok(())
+    }
+    fn remove(&mut self, args: &[Datum]) -> Result<bool> {
+        self.count(args, -1);
+        Ok(true)
+    }
+    fn finish(&self, _: &EvalContext) -> Result<Datum> {
+        Ok(match self.all {
+            0 => Datum::Null,
+            all if self.and => Datum::Bool(self.trues == all),
+            _ => Datum::Bool(self.trues > 0),
+        })
+    }
+}
+
+/// `bit_and`, `bit_or`, `bit_xor`.
 struct Fold {
     value: Option<i64>,
     f: fn(i64, i64) -> i64,
-    boolean: bool,
 }
 
 impl Accumulator for Fold {
     fn add(&mut self, _: &EvalContext, args: &[Datum]) -> Result<()> {
-        let v = match args[0] {
-            Datum::Bool(v) => i64::from(v),
-            Datum::Int(v) => v,
-            _ => return Ok(()),
-        };
-        self.value = Some(self.value.map_or(v, |x| (self.f)(x, v)));
+        if let Datum::Int(v) = args[0] {
+            self.value = Some(self.value.map_or(v, |x| (self.f)(x, v)));
+        }
         Ok(())
     }
     fn finish(&self, _: &EvalContext) -> Result<Datum> {
-        Ok(match self.value {
-            None => Datum::Null,
-            Some(v) if self.boolean => Datum::Bool(v != 0),
-            Some(v) => Datum::Int(v),
-        })
+        Ok(self.value.map_or(Datum::Null, Datum::Int))
     }
 }
 
@@ -428,15 +522,24 @@ fn float_variance(a: &Aggregate) -> Box<dyn Accumulator> {
     Box::new(FloatVariance { n: 0.0, sum: 0.0, squares: 0.0, spread: spread(a.name) })
 }
 fn numeric_variance(a: &Aggregate) -> Box<dyn Accumulator> {
-    Box::new(NumericVariance { n: 0, sum: Numeric::ZERO, squares: Numeric::ZERO, spread: spread(a.name) })
+    Box::new(NumericVariance {
+        n: 0,
+        sum: Numeric::ZERO,
+        squares: Numeric::ZERO,
+        scales: Scales::default(),
+        spread: spread(a.name),
+    })
 }
 fn fold(a: &Aggregate) -> Box<dyn Accumulator> {
     let f: fn(i64, i64) -> i64 = match a.name {
-        "bool_and" | "every" | "bit_and" => |x, y| x & y,
+        "bit_and" => |x, y| x & y,
         "bit_xor" => |x, y| x ^ y,
         _ => |x, y| x | y,
     };
-    Box::new(Fold { value: None, f, boolean: a.result == Type::Bool })
+    Box::new(Fold { value: None, f })
+}
+fn bools(a: &Aggregate) -> Box<dyn Accumulator> {
+    Box::new(Bools { all: 0, trues: 0, and: a.name != "bool_or" })
 }
 fn json_agg(a: &Aggregate) -> Box<dyn Accumulator> {
     let binary = a.name.starts_with("jsonb");
@@ -488,7 +591,7 @@ pub fn register(r: &mut Registry) {
         }
     }
     for name in ["bool_and", "bool_or", "every"] {
-        r.aggregate(name, "bool -> bool", fold);
+        r.aggregate(name, "bool -> bool", bools);
     }
     for name in ["bit_and", "bit_or", "bit_xor"] {
         for t in ["int2", "int4", "int8"] {

@@ -81,9 +81,7 @@ fn arithmetic(r: &mut Registry) {
         });
     }
     r.operator("+", "interval, interval -> interval", |_, a| Ok(Datum::Interval(a.interval(0)?.checked_add(a.interval(1)?)?)));
-    r.operator("-", "interval, interval -> interval", |_, a| {
-        Ok(Datum::Interval(a.interval(0)?.checked_add(&a.interval(1)?.checked_neg()?)?))
-    });
+    r.operator("-", "interval, interval -> interval", |_, a| Ok(Datum::Interval(a.interval(0)?.checked_sub(a.interval(1)?)?)));
     r.operator("-", "interval -> interval", |_, a| Ok(Datum::Interval(a.interval(0)?.checked_neg()?)));
     r.operator("*", "interval, float8 -> interval", |_, a| Ok(Datum::Interval(a.interval(0)?.times(a.float(1)?)?)));
     r.operator("*", "float8, interval -> interval", |_, a| Ok(Datum::Interval(a.interval(1)?.times(a.float(0)?)?)));

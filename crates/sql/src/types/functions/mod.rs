@@ -150,6 +150,11 @@ pub trait Accumulator: Send {
     /// One row's arguments, cast to [`Aggregate::args`]. Rows with `NULL` are skipped inside where
     /// the aggregate says so.
     fn add(&mut self, ctx: &EvalContext, args: &[Datum]) -> Result<()>;
+    /// Takes back a row that was added, the first one of a window frame that moves on. `false`: the
+    /// state cannot do that, and is of no use any more.
+    fn remove(&mut self, _args: &[Datum]) -> Result<bool> {
+        Ok(false)
+    }
     /// The result so far (a window frame asks several times).
     fn finish(&self, ctx: &EvalContext) -> Result<Datum>;
 }

@@ -55,6 +55,15 @@ impl Decided {
         self.len == 0
     }
 
+    /// The versions of a transaction became visible. What would push most others out is left to the
+    /// store.
+    pub fn add_all(&mut self, writes: &[(Key, ColumnMask)], at: Timestamp, vote: Timestamp) {
+        if writes.len() > self.len_max / 4 {
+            return self.raise_low_water(at);
+        }
+        writes.iter().for_each(|(key, columns)| self.add(key, *columns, at, vote));
+    }
+
     /// A version became visible.
     pub fn add(&mut self, key: &Key, columns: ColumnMask, at: Timestamp, vote: Timestamp) {
         if at <= self.low_water {
@@ -66,7 +75,7 @@ impl Decided {
         self.len += 1;
         while self.len > self.len_max {
             let Some((at, keys)) = self.order.pop_first() else { break };
-            self.low_water = at;
+            self.low_water = self.low_water.max(at);
             self.len -= keys.len();
             for key in keys {
                 let Some(versions) = self.keys.get_mut(&key) else { continue };
@@ -133,7 +142,10 @@ mod tests {
             for (k, columns, at, before) in versions {
                 let (at, vote) = (Timestamp(at), Timestamp(at.saturating_sub(before)));
                 if model.iter().any(|(key, _, t, _)| *key == k && *t == at) { continue }
-                decided.add(&key(k), ColumnMask(columns), at, vote);
+                match before % 2 {
+                    0 => decided.add(&key(k), ColumnMask(columns), at, vote),
+                    _ => decided.add_all(&[(key(k), ColumnMask(columns))], at, vote),
+                }
                 model.push((k, ColumnMask(columns), at, vote));
                 prop_assert!(decided.len() <= len_max);
                 let held: usize = decided.keys.values().map(Vec::len).sum();

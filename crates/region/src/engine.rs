@@ -746,9 +746,7 @@ impl Engine {
             if self.rules.releases_by_clock() {
                 self.floor = self.floor.max(at);
             }
-            for (key, columns) in &slice.writes {
-                self.decided.add(key, *columns, at, slice.at);
-            }
+            self.decided.add_all(&slice.writes, at, slice.at);
         }
         self.waits.wake(WaitFor::Outcome(outcome.id), woken);
     }

@@ -4,6 +4,9 @@
 //! are not in the conflict index but here, with the transaction's id, until its outcome is applied.
 //! The group's state keeps one of these from the log, for readers at every replica; the engine
 //! keeps one that also has what is certified and on its way into the log.
+//!
+//! Every node of an index costs time under the group's lock, so the writes of a large transaction
+//! are in none: they are kept in order, and every test searches those of each large transaction.
 
 use crate::held_ranges::{HeldRanges, Hold};
 use crate::index_key::IndexKey;
@@ -13,19 +16,38 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Included};
 
+/// A transaction with more writes is large.
+const INDEXED_MAX: usize = if cfg!(test) { 2 } else { 1_000 };
+
 /// What one transaction holds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Footprint {
     /// Its vote.
     pub at: Timestamp,
     pub reads: Vec<Target>,
+    /// In the order of keys, if there are many.
     pub writes: Vec<(Key, ColumnMask)>,
+}
+
+impl Footprint {
+    fn is_large(&self) -> bool {
+        self.writes.len() > INDEXED_MAX
+    }
+
+    /// Of a large one: whether it writes some of these columns of the target.
+    fn meets(&self, target: &Target, columns: ColumnMask) -> bool {
+        let from = self.writes.partition_point(|(key, _)| key < target.start());
+        let inside = self.writes[from..].iter().take_while(|(key, _)| target.contains(key.as_bytes()));
+        inside.into_iter().any(|(_, written)| written.intersects(columns))
+    }
 }
 
 /// See the module's essay.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reservations {
+    /// Those of large transactions are not here.
     writers: BTreeMap<IndexKey, Vec<Hold>>,
+    large: BTreeSet<TxnId>,
     readers: BTreeMap<IndexKey, Vec<Hold>>,
     ranges: HeldRanges,
     by_id: BTreeMap<TxnId, Footprint>,
@@ -45,13 +67,19 @@ impl Reservations {
                 Target::Range(range) => self.ranges.add(range, hold),
             }
         }
-        for write in writes {
-            let hold = Hold { id, at, columns: write.columns };
-            hold.join(self.writers.entry(IndexKey::new(&write.key)).or_default());
-        }
         let reads = reads.iter().map(|r| r.target.clone()).collect();
         let writes = writes.iter().map(|w| (w.key.clone(), w.columns)).collect();
-        self.by_id.insert(id, Footprint { at, reads, writes });
+        let mut footprint = Footprint { at, reads, writes };
+        if footprint.is_large() {
+            footprint.writes.sort_by(|(a, _), (b, _)| a.cmp(b));
+            self.large.insert(id);
+        } else {
+            for (key, columns) in &footprint.writes {
+                let hold = Hold { id, at, columns: *columns };
+                hold.join(self.writers.entry(IndexKey::new(key)).or_default());
+            }
+        }
+        self.by_id.insert(id, footprint);
         self.by_time.insert((at, id));
     }
 
@@ -59,8 +87,10 @@ impl Reservations {
     pub fn remove(&mut self, id: TxnId) -> Option<Footprint> {
         let footprint = self.by_id.remove(&id)?;
         self.by_time.remove(&(footprint.at, id));
-        for (key, _) in &footprint.writes {
-            release(&mut self.writers, key, id);
+        if !self.large.remove(&id) {
+            for (key, _) in &footprint.writes {
+                release(&mut self.writers, key, id);
+            }
         }
         for target in &footprint.reads {
             match target {
@@ -87,7 +117,9 @@ impl Reservations {
                 inside.filter_map(|(_, holds)| earliest(holds)).min()
             }
         };
-        found.map(|(at, id)| (id, at))
+        let large = self.large.iter().filter_map(|id| Some((self.by_id.get(id)?.at, *id)));
+        let large = large.filter(|(at, id)| *at <= through && self.by_id[id].meets(target, columns)).min();
+        found.into_iter().chain(large).min().map(|(at, id)| (id, at))
     }
 
     /// A prepared transaction that a write of these columns of the key would disturb: it writes the
@@ -99,6 +131,15 @@ impl Reservations {
         let index_key = IndexKey::new(key);
         if let Some(hold) = self.writers.get(&index_key).and_then(|holds| holds.first()) {
             return Some(hold.id);
+        }
+        let large = || {
+            let target = Target::Key(key.clone());
+            self.large.iter().copied().find(|id| self.by_id[id].meets(&target, ColumnMask::ALL))
+        };
+        if !self.large.is_empty()
+            && let Some(id) = large()
+        {
+            return Some(id);
         }
         let reader = self.readers.get(&index_key).and_then(|holds| Hold::earliest(holds, columns));
         let covering = || self.ranges.earliest(&index_key, columns);
@@ -115,7 +156,12 @@ impl Reservations {
         let (mut writers, mut readers, mut ranges) = (0, 0, 0);
         for (id, footprint) in &self.by_id {
             assert!(self.by_time.contains(&(footprint.at, *id)), "{id} is not in the order of votes");
-            writers += footprint.writes.len();
+            assert_eq!(self.large.contains(id), footprint.is_large(), "{id} is large by its writes");
+            if footprint.is_large() {
+                assert!(footprint.writes.is_sorted_by(|(a, _), (b, _)| a <= b), "{id}'s writes are in order");
+            } else {
+                writers += footprint.writes.len();
+            }
             readers += footprint.reads.iter().filter(|r| matches!(r, Target::Key(_))).count();
             ranges += footprint.reads.iter().filter(|r| matches!(r, Target::Range(range) if !range.is_empty())).count();
         }

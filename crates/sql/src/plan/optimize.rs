@@ -151,7 +151,18 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
 /// A semi-join or an anti-join.
 fn push_test(kind: JoinKind, (left, right): (Rel, Rel), on: Vec<Expr>, conds: Vec<Expr>, uses: &Uses) -> Rel {
     let left_cols: BTreeSet<ColId> = left.cols().into_iter().collect();
-    let (above, to_left): (Vec<_>, Vec<_>) = conds.into_iter().partition(Expr::is_volatile);
+    let (above, mut to_left): (Vec<_>, Vec<_>) = conds.into_iter().partition(Expr::is_volatile);
+    // A row that fails what is said about it alone has no partner: it is not looked for.
+    let right_cols: BTreeSet<ColId> = right.cols().into_iter().collect();
+    let is_of_left = |c: &Expr| {
+        let columns = c.columns();
+        kind == JoinKind::Semi
+            && !c.is_volatile()
+            && columns.iter().any(|id| left_cols.contains(id))
+            && !columns.iter().any(|id| right_cols.contains(id))
+    };
+    let (of_left, on): (Vec<_>, Vec<_>) = on.into_iter().partition(is_of_left);
+    to_left.extend(of_left);
     let known: Vec<Expr> = on.iter().chain(&to_left).cloned().collect();
     // What is said about the right side alone decides which of its rows may be partners.
     let is_of_right = |c: &Expr| !c.columns().iter().any(|id| left_cols.contains(id)) && !c.is_volatile();

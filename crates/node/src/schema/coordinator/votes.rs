@@ -12,7 +12,7 @@ const ENTRY_BYTES: usize = 100;
 /// Less work says more of messages and disks than of work.
 const MEASURED_FROM: usize = 200_000;
 /// Nanoseconds for a byte of work, before anything was measured: about what a small machine needs.
-const FIRST_RATE: f64 = 60.0;
+const FIRST_RATE: f64 = 40.0;
 /// The slowest rate that is believed: others are held up, or a participant cannot be reached.
 const SLOWEST_RATE: f64 = 600.0;
 /// What may come on top: others work, too.

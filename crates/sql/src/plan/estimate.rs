@@ -325,6 +325,22 @@ impl Known {
         if is_equal { part } else { 0.5 }
     }
 
+    /// The part of the outer rows that have a partner in this table, by conditions on its columns.
+    pub(super) fn has_partner<'c>(&self, base: ColId, conds: impl Iterator<Item = &'c Expr>) -> f64 {
+        let columns = self.tables.get(&base).map_or(0, |t| t.table.columns.len() as ColId);
+        let is_own = |id: ColId| (base..base + columns).contains(&id);
+        let of_one = |c: &Expr| {
+            let Expr::Compare(Cmp::Eq, p) = c else { return None };
+            let (Expr::Column(a), Expr::Column(b)) = (bare(&p.0), bare(&p.1)) else { return None };
+            let (own, outer) = if is_own(*b) { (*b, *a) } else { (*a, *b) };
+            if !is_own(own) || is_own(outer) {
+                return None;
+            }
+            Some((self.distinct(own)? / self.distinct(outer)?).min(1.0))
+        };
+        conds.filter_map(of_one).fold(1.0, f64::min)
+    }
+
     /// The rows that a part of an index has. `None`: its table is not counted.
     pub(super) fn rows_of_path(&self, base: ColId, path: &Path) -> Option<f64> {
         let table = self.tables.get(&base)?;

@@ -144,9 +144,12 @@ impl Compiler<'_> {
             let is_ordered = satisfies(wish, &order.0, &order.1).0;
             if let (Some(rows), Some(read)) = (estimate, self.known.cost_of_path(base, p, is_covering)) {
                 let read = if matches!(of.locking, Locking::None) { read } else { read + p.rows * estimate::LOCKED };
+                // For an outer row that has no partner, all is read in vain.
+                let others = filters.iter().enumerate().filter(|(i, _)| !p.consumed.contains(i)).map(|(_, c)| c);
+                let in_vain = if first.is_some() { 1.0 - self.known.has_partner(base, others) } else { 0.0 };
                 return match (is_ordered, wish, first) {
                     // It ends when there are enough of them.
-                    (true, _, Some(first)) => read * (first / rows.max(1.0)).min(1.0),
+                    (true, _, Some(first)) => read * (first / rows.max(1.0)).clamp(in_vain, 1.0),
                     (true, ..) => read,
                     (false, Some(wish), Some(first)) => {
                         // It ends with the last of the rows that are alike in a part of the order.
@@ -155,7 +158,7 @@ impl Compiler<'_> {
                         let read_of = if part.is_empty() { rows } else { (first + alike).min(rows) };
                         // Those that meet other conditions may come late.
                         let least = if p.consumed.len() < filters.len() { FOUND_LATE } else { 0.0 };
-                        read * (read_of / rows.max(1.0)).clamp(least, 1.0) + estimate::cost_of_sort(read_of)
+                        read * (read_of / rows.max(1.0)).clamp(in_vain.max(least), 1.0) + estimate::cost_of_sort(read_of)
                     }
                     (false, ..) => read + estimate::cost_of_sort(rows),
                 };

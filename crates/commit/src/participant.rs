@@ -18,7 +18,7 @@
 
 use crate::rules::Rules;
 use meridian_base::limits::{
-    EARLY_VOTES_KEPT, EARLY_VOTES_MAX, OUTCOME_ACK_AFTER, PREPARE_WAIT_MAX, VOTE_REQUEST_AFTER, WATERMARK_LAG,
+    EARLY_VOTES_KEPT, EARLY_VOTES_MAX, OUTCOME_ACK_AFTER, PREPARE_TIMEOUT, PREPARE_WAIT_MAX, VOTE_REQUEST_AFTER, WATERMARK_LAG,
 };
 use meridian_base::record::{Outcome, Payload, Prepared, Record, Reserved};
 use meridian_base::{
@@ -259,7 +259,9 @@ impl Participant {
         // have ended it there.
         let is_over = id.hlc.plus(WATERMARK_LAG) <= now && self.rules.refuses_late_prepares();
         let has_no = ballot.has_no() || is_over;
-        ballot.due = now.plus(prepare.hold.min(PREPARE_WAIT_MAX));
+        // What waits for the others' votes alone holds nothing meanwhile.
+        let longest = if prepare.is_last { PREPARE_TIMEOUT } else { PREPARE_WAIT_MAX };
+        ballot.due = now.plus(prepare.hold.min(longest));
         let participants = prepare.participants.clone();
         let is_held = ballot.due > now && !ballot.misses_only_own(&prepare);
         ballot.phase = Phase::Held(prepare);

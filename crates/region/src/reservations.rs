@@ -5,51 +5,57 @@
 //! The group's state keeps one of these from the log, for readers at every replica; the engine
 //! keeps one that also has what is certified and on its way into the log.
 //!
-//! Every node of an index costs time under the group's lock, so the writes of a large transaction
-//! are in none: they are kept in order, and every test searches those of each large transaction.
+//! Every node of an index costs time under the group's lock, so the keys of a large transaction are
+//! in none: they are kept in order, and every test searches those of each large transaction. A key
+//! that a transaction both reads and writes is held as written, which says more.
 
 use crate::held_ranges::{HeldRanges, Hold};
 use crate::index_key::IndexKey;
 use meridian_base::record::Reserved;
-use meridian_base::{ColumnMask, Key, Target, Timestamp, TxnId, Write};
+use meridian_base::{ColumnMask, Key, KeyRange, Target, Timestamp, TxnId, Write};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Included};
 
-/// A transaction with more writes is large.
+/// A transaction with more keys is large.
 const INDEXED_MAX: usize = if cfg!(test) { 2 } else { 1_000 };
+
+/// Keys in their order, and columns of each.
+type Keys = Vec<(Key, ColumnMask)>;
 
 /// What one transaction holds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Footprint {
     /// Its vote.
     pub at: Timestamp,
-    pub reads: Vec<Target>,
-    /// In the order of keys, if there are many.
-    pub writes: Vec<(Key, ColumnMask)>,
+    /// The keys that it reads and does not write.
+    pub reads: Keys,
+    pub ranges: Vec<KeyRange>,
+    pub writes: Keys,
 }
 
 impl Footprint {
     fn is_large(&self) -> bool {
-        self.writes.len() > INDEXED_MAX
+        self.reads.len() + self.writes.len() > INDEXED_MAX
     }
+}
 
-    /// Of a large one: whether it writes some of these columns of the target.
-    fn meets(&self, target: &Target, columns: ColumnMask) -> bool {
-        let from = self.writes.partition_point(|(key, _)| key < target.start());
-        let inside = self.writes[from..].iter().take_while(|(key, _)| target.contains(key.as_bytes()));
-        inside.into_iter().any(|(_, written)| written.intersects(columns))
-    }
+/// Whether some of these columns of the target are among the keys.
+fn meets(keys: &Keys, target: &Target, columns: ColumnMask) -> bool {
+    let from = keys.partition_point(|(key, _)| key < target.start());
+    let mut inside = keys[from..].iter().take_while(|(key, _)| target.contains(key.as_bytes()));
+    inside.any(|(_, of_key)| of_key.intersects(columns))
 }
 
 /// See the module's essay.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reservations {
-    /// Those of large transactions are not here.
+    /// The keys of large transactions are not here.
     writers: BTreeMap<IndexKey, Vec<Hold>>,
-    large: BTreeSet<TxnId>,
+    /// Nor here.
     readers: BTreeMap<IndexKey, Vec<Hold>>,
     ranges: HeldRanges,
+    large: BTreeSet<TxnId>,
     by_id: BTreeMap<TxnId, Footprint>,
     by_time: BTreeSet<(Timestamp, TxnId)>,
 }
@@ -60,24 +66,29 @@ impl Reservations {
         if self.by_id.contains_key(&id) {
             return;
         }
+        let mut writes: Keys = writes.iter().map(|w| (w.key.clone(), w.columns)).collect();
+        writes.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let (mut keys, mut ranges) = (Keys::new(), Vec::new());
         for read in reads {
-            let hold = Hold { id, at, columns: read.columns };
             match &read.target {
-                Target::Key(key) => hold.join(self.readers.entry(IndexKey::new(key)).or_default()),
-                Target::Range(range) => self.ranges.add(range, hold),
+                Target::Key(key) if writes.binary_search_by(|(written, _)| written.cmp(key)).is_ok() => {}
+                Target::Key(key) => keys.push((key.clone(), read.columns)),
+                Target::Range(range) => {
+                    self.ranges.add(range, Hold { id, at, columns: read.columns });
+                    ranges.push(range.clone());
+                }
             }
         }
-        let reads = reads.iter().map(|r| r.target.clone()).collect();
-        let writes = writes.iter().map(|w| (w.key.clone(), w.columns)).collect();
-        let mut footprint = Footprint { at, reads, writes };
+        keys.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let footprint = Footprint { at, reads: keys, ranges, writes };
         if footprint.is_large() {
-            footprint.writes.sort_by(|(a, _), (b, _)| a.cmp(b));
             self.large.insert(id);
         } else {
-            for (key, columns) in &footprint.writes {
-                let hold = Hold { id, at, columns: *columns };
-                hold.join(self.writers.entry(IndexKey::new(key)).or_default());
-            }
+            let hold = |index: &mut BTreeMap<IndexKey, Vec<Hold>>, (key, columns): &(Key, ColumnMask)| {
+                Hold { id, at, columns: *columns }.join(index.entry(IndexKey::new(key)).or_default());
+            };
+            footprint.writes.iter().for_each(|key| hold(&mut self.writers, key));
+            footprint.reads.iter().for_each(|key| hold(&mut self.readers, key));
         }
         self.by_id.insert(id, footprint);
         self.by_time.insert((at, id));
@@ -88,16 +99,10 @@ impl Reservations {
         let footprint = self.by_id.remove(&id)?;
         self.by_time.remove(&(footprint.at, id));
         if !self.large.remove(&id) {
-            for (key, _) in &footprint.writes {
-                release(&mut self.writers, key, id);
-            }
+            footprint.writes.iter().for_each(|(key, _)| release(&mut self.writers, key, id));
+            footprint.reads.iter().for_each(|(key, _)| release(&mut self.readers, key, id));
         }
-        for target in &footprint.reads {
-            match target {
-                Target::Key(key) => release(&mut self.readers, key, id),
-                Target::Range(range) => self.ranges.remove(range, id),
-            }
-        }
+        footprint.ranges.iter().for_each(|range| self.ranges.remove(range, id));
         Some(footprint)
     }
 
@@ -117,8 +122,8 @@ impl Reservations {
                 inside.filter_map(|(_, holds)| earliest(holds)).min()
             }
         };
-        let large = self.large.iter().filter_map(|id| Some((self.by_id.get(id)?.at, *id)));
-        let large = large.filter(|(at, id)| *at <= through && self.by_id[id].meets(target, columns)).min();
+        let large = self.large.iter().map(|id| (self.by_id[id].at, *id));
+        let large = large.filter(|(at, id)| *at <= through && self::meets(&self.by_id[id].writes, target, columns)).min();
         found.into_iter().chain(large).min().map(|(at, id)| (id, at))
     }
 
@@ -132,14 +137,15 @@ impl Reservations {
         if let Some(hold) = self.writers.get(&index_key).and_then(|holds| holds.first()) {
             return Some(hold.id);
         }
-        let large = || {
+        if !self.large.is_empty() {
             let target = Target::Key(key.clone());
-            self.large.iter().copied().find(|id| self.by_id[id].meets(&target, ColumnMask::ALL))
-        };
-        if !self.large.is_empty()
-            && let Some(id) = large()
-        {
-            return Some(id);
+            let meets = |id: &&TxnId| {
+                let Footprint { reads, writes, .. } = &self.by_id[*id];
+                self::meets(writes, &target, ColumnMask::ALL) || self::meets(reads, &target, columns)
+            };
+            if let Some(id) = self.large.iter().find(meets) {
+                return Some(*id);
+            }
         }
         let reader = self.readers.get(&index_key).and_then(|holds| Hold::earliest(holds, columns));
         let covering = || self.ranges.earliest(&index_key, columns);
@@ -156,14 +162,14 @@ impl Reservations {
         let (mut writers, mut readers, mut ranges) = (0, 0, 0);
         for (id, footprint) in &self.by_id {
             assert!(self.by_time.contains(&(footprint.at, *id)), "{id} is not in the order of votes");
-            assert_eq!(self.large.contains(id), footprint.is_large(), "{id} is large by its writes");
-            if footprint.is_large() {
-                assert!(footprint.writes.is_sorted_by(|(a, _), (b, _)| a <= b), "{id}'s writes are in order");
-            } else {
-                writers += footprint.writes.len();
+            for keys in [&footprint.reads, &footprint.writes] {
+                assert!(keys.is_sorted_by(|(a, _), (b, _)| a <= b), "the keys of {id} are in order");
             }
-            readers += footprint.reads.iter().filter(|r| matches!(r, Target::Key(_))).count();
-            ranges += footprint.reads.iter().filter(|r| matches!(r, Target::Range(range) if !range.is_empty())).count();
+            assert_eq!(self.large.contains(id), footprint.is_large(), "{id} is large by its keys");
+            ranges += footprint.ranges.iter().filter(|range| !range.is_empty()).count();
+            if !footprint.is_large() {
+                (writers, readers) = (writers + footprint.writes.len(), readers + footprint.reads.len());
+            }
         }
         let holds = |map: &BTreeMap<IndexKey, Vec<Hold>>| map.values().map(Vec::len).sum::<usize>();
         assert_eq!((holds(&self.writers), holds(&self.readers), self.ranges.len()), (writers, readers, ranges));

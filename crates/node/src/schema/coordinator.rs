@@ -643,10 +643,11 @@ impl Coordinator {
         let id = TxnId { hlc: self.shared.clock.tick(self.shared.runtime.physical_micros()), gateway: self.shared.me() };
         let groups: BTreeSet<GroupId> = with.iter().map(|s| s.group).chain([GroupId::CATALOG]).collect();
         let participants: Vec<GroupId> = groups.into_iter().collect();
+        let longest = limits::PREPARE_WAIT_MAX + self.votes.expected(&with);
         let prepare = |slice: CommitRequest, has_queued: bool, is_last: bool| Prepare {
             participants: participants.clone(),
             slice: CommitRequest { id, ..slice },
-            hold: if is_last { limits::PREPARE_WAIT_MAX } else { Duration::ZERO },
+            hold: if is_last { longest } else { Duration::ZERO },
             has_queued,
             // The lowered leases wait for nobody.
             is_late: false,

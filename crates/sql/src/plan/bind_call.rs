@@ -414,6 +414,12 @@ impl Binder<'_> {
             ast::WindowFrameUnits::Range => false,
             ast::WindowFrameUnits::Groups => return Err(Error::unsupported("GROUPS frames are not supported")),
         };
+        let has_offset = |b: &ast::WindowFrameBound| {
+            matches!(b, ast::WindowFrameBound::Preceding(Some(_)) | ast::WindowFrameBound::Following(Some(_)))
+        };
+        if !rows && (has_offset(&f.start_bound) || f.end_bound.as_ref().is_some_and(has_offset)) {
+            return Err(Error::unsupported("RANGE frames with an offset are not supported"));
+        }
         let start = self.bound(&f.start_bound)?;
         let end = f.end_bound.as_ref().map_or(Ok(Bound::CurrentRow), |b| self.bound(b))?;
         let refused = match (&start, &end) {
@@ -427,10 +433,6 @@ impl Binder<'_> {
         };
         if let Some(message) = refused {
             return Err(Error::sql("42P20", message));
-        }
-        let offset = |b: &Bound| matches!(b, Bound::Preceding(_) | Bound::Following(_));
-        if !rows && (offset(&start) || offset(&end)) {
-            return Err(Error::unsupported("RANGE frames with an offset are not supported"));
         }
         Ok(Frame { rows, start, end })
     }

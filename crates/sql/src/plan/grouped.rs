@@ -1,5 +1,5 @@
-//! Scalar subqueries that aggregate the rows of the outer row become joins: what they ask for is
-//! computed once for all groups, and looked up.
+//! Scalar subqueries that aggregate the rows of the outer row become joins, and so do LATERAL ones:
+//! what they ask for is computed once for all groups, and looked up.
 //!
 //! `(SELECT count(*) FROM b WHERE b.aid = a.id)` is the group of `a.id` in `b` grouped by `aid`. A
 //! row without a group has 0 for a count, and NULL for the other aggregates. That is so where all
@@ -75,6 +75,48 @@ fn replace(e: &mut Expr, rel: &mut Rel, asking: Asking) {
     }
 }
 
+/// A relation joined with the aggregates of those rows of another one that belong to each of its own
+/// (LATERAL), or the two as they are.
+pub(super) fn lateral(left: Rel, right: Rel, first: Option<f64>, known: &Known) -> Result<Rel, (Rel, Rel)> {
+    let (body, of_body) = below_filters(&right);
+    let (aggregate, of_aggregate, exprs) = match body {
+        Rel::Project { input, exprs } => {
+            let (aggregate, conds) = below_filters(input);
+            (aggregate, conds, exprs.clone())
+        }
+        one => (one, Vec::new(), one.cols().into_iter().map(|id| (id, Expr::Column(id))).collect()),
+    };
+    let (ids, mut values): (Vec<ColId>, Vec<Expr>) = exprs.into_iter().unzip();
+    values.extend(of_aggregate);
+    let Some((groups, on, mut values)) = groups(aggregate, values, &left, Asking { conds: &[], first, known }) else {
+        return Err((left, right));
+    };
+    let conds = values.split_off(ids.len());
+    let own = left.cols().into_iter().map(|id| (id, Expr::Column(id)));
+    let exprs = own.chain(ids.into_iter().zip(values)).collect();
+    let joined = Rel::Join { kind: JoinKind::Left, left: Box::new(left), right: Box::new(groups), on };
+    Ok(Rel::Project { input: Box::new(joined.filtered(conds)), exprs }.filtered(of_body))
+}
+
+/// Whether a relation has one row, whatever there is below it.
+pub(super) fn is_one_row(rel: &Rel) -> bool {
+    match rel {
+        Rel::Project { input, .. } => is_one_row(input),
+        Rel::Aggregate { keys, .. } => keys.is_empty(),
+        _ => false,
+    }
+}
+
+/// What is below a relation's filters, and their conditions.
+fn below_filters(mut rel: &Rel) -> (&Rel, Vec<Expr>) {
+    let mut conds = Vec::new();
+    while let Rel::Filter { input, conds: more } = rel {
+        conds.extend(more.iter().cloned());
+        rel = input;
+    }
+    (rel, conds)
+}
+
 /// The groups that a subquery asks for, how they are joined, and its value over the two.
 fn grouped(s: &Subquery, outer: &Rel, asking: Asking) -> Option<(Rel, Vec<Expr>, Expr)> {
     let (SubqueryKind::Scalar, SubqueryBody::Logical(body)) = (&s.kind, &s.body) else { return None };
@@ -82,8 +124,16 @@ fn grouped(s: &Subquery, outer: &Rel, asking: Asking) -> Option<(Rel, Vec<Expr>,
         Rel::Project { input, exprs } if exprs.len() == 1 => (&**input, exprs[0].1.clone()),
         one => (one, Expr::Column(*one.cols().first()?)),
     };
+    let (groups, on, mut values) = groups(aggregate, vec![value], outer, asking)?;
+    Some((groups, on, values.pop()?))
+}
+
+/// The groups of an aggregate of the rows of each outer row, how they are joined, and what values over
+/// its columns are over the two.
+fn groups(aggregate: &Rel, values: Vec<Expr>, outer: &Rel, asking: Asking) -> Option<(Rel, Vec<Expr>, Vec<Expr>)> {
     let Rel::Aggregate { input, keys, aggs } = aggregate else { return None };
-    if !keys.is_empty() || value.is_volatile() || value.needs_executor() || is_locked(outer) || !is_plain(body) {
+    let is_kept = |value: &Expr| value.is_volatile() || value.needs_executor();
+    if !keys.is_empty() || values.iter().any(is_kept) || is_locked(outer) || !is_plain(aggregate) {
         return None;
     }
     let cols: BTreeSet<ColId> = outer.cols().into_iter().collect();
@@ -117,9 +167,9 @@ fn grouped(s: &Subquery, outer: &Rel, asking: Asking) -> Option<(Rel, Vec<Expr>,
     // A row without a group has counted none.
     let counts: BTreeSet<ColId> = aggs.iter().filter(|(_, call)| call.aggregate.name == "count").map(|(id, _)| *id).collect();
     let of_none = |id: ColId| counts.contains(&id).then(|| Expr::Coalesce(vec![Expr::Column(id), Expr::Const(Datum::Int(0))]));
-    let mut value = value;
-    value.substitute(&of_none);
-    Some((Rel::Aggregate { input: Box::new(inner), keys, aggs: aggs.clone() }, on, value))
+    let mut values = values;
+    values.iter_mut().for_each(|value| value.substitute(&of_none));
+    Some((Rel::Aggregate { input: Box::new(inner), keys, aggs: aggs.clone() }, on, values))
 }
 
 /// Whether to group all rows is less work than to look for each outer row's.

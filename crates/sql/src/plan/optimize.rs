@@ -209,9 +209,16 @@ fn push_left_join(left: Box<Rel>, right: Box<Rel>, on: Vec<Expr>, conds: Vec<Exp
     let known: Vec<Expr> = on.iter().chain(&to_left).cloned().collect();
     let of_right = |c: &Expr| c.columns().iter().any(|id| right_cols.contains(id));
     let to_right = to_right.into_iter().chain(implied(&known).into_iter().filter(of_right)).collect();
-    let on = on.into_iter().map(|c| subqueries(c, uses)).collect();
-    let (left, right) = (Box::new(push(*left, to_left, uses)), Box::new(push(*right, to_right, uses)));
-    above_of(Rel::Join { kind: JoinKind::Left, left, right, on }, above, uses)
+    let on: Vec<Expr> = on.into_iter().map(|c| subqueries(c, uses)).collect();
+    let (left, right) = (push(*left, to_left, uses), push(*right, to_right, uses));
+    // Every row has a partner, unless one is chosen.
+    let has_partners = on.is_empty() && grouped::is_one_row(&right);
+    let is_lateral = has_partners && right.free_columns().iter().any(|id| left_cols.contains(id));
+    let joined = match if is_lateral { grouped::lateral(left, right, uses.first.get(), uses.known) } else { Err((left, right)) } {
+        Ok(joined) => joined,
+        Err((left, right)) => Rel::Join { kind: JoinKind::Left, left: Box::new(left), right: Box::new(right), on },
+    };
+    above_of(joined, above, uses)
 }
 
 /// Whether a column of a join's right side is never NULL in a row that is a partner.
@@ -531,6 +538,10 @@ fn inner_cluster(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
         let on: Vec<Expr> = on.into_iter().map(|c| subqueries(c, uses)).collect();
         result = Some(match result {
             None => right.filtered(on),
+            Some(left) if !lateral[next].is_empty() => match grouped::lateral(left, right, uses.first.get(), uses.known) {
+                Ok(joined) => joined.filtered(on),
+                Err((left, right)) => Rel::Join { kind: JoinKind::Inner, left: Box::new(left), right: Box::new(right), on },
+            },
             Some(left) => Rel::Join { kind: JoinKind::Inner, left: Box::new(left), right: Box::new(right), on },
         });
     }

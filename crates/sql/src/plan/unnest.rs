@@ -192,6 +192,12 @@ pub(super) fn pull(rel: Rel, outer: &BTreeSet<ColId>, is_exists: bool) -> Option
     if !rel.free_columns().iter().any(|c| outer.contains(c)) {
         return Some((rel, Vec::new()));
     }
+    let split = |conds: Vec<Expr>| {
+        let mut flat = Vec::new();
+        conds.into_iter().for_each(|c| c.conjuncts(&mut flat));
+        let (of_both, own): (Vec<_>, Vec<_>) = flat.into_iter().partition(is_outer);
+        (!of_both.iter().any(Expr::needs_executor)).then_some((of_both, own))
+    };
     match rel {
         // Whether there is a row does not depend on what is computed from it.
         Rel::Project { input, .. } if is_exists => pull(*input, outer, is_exists),
@@ -209,14 +215,14 @@ pub(super) fn pull(rel: Rel, outer: &BTreeSet<ColId>, is_exists: bool) -> Option
         Rel::Filter { input, conds } => {
             // The conditions see what is computed below.
             let (input, mut pulled) = pull(*input, outer, false)?;
-            let mut flat = Vec::new();
-            conds.into_iter().for_each(|c| c.conjuncts(&mut flat));
-            let (of_both, own): (Vec<_>, Vec<_>) = flat.into_iter().partition(is_outer);
-            if of_both.iter().any(Expr::needs_executor) {
-                return None;
-            }
+            let (of_both, own) = split(conds)?;
             pulled.extend(of_both);
             Some((input.filtered(own), pulled))
+        }
+        // Its conditions have been pushed already.
+        Rel::Table { table, base, alias, locking, filters } => {
+            let (of_both, own) = split(filters)?;
+            Some((Rel::Table { table, base, alias, locking, filters: own }, of_both))
         }
         Rel::Sort { input, .. } | Rel::Distinct { input, on: None } => pull(*input, outer, is_exists),
         _ => None,

@@ -240,8 +240,8 @@ impl Partition<'_> {
         }
     }
 
-    /// An aggregate over this frame. It goes on from the last row's, if the frame only moves on, and
-    /// the aggregate can take back the rows that leave it.
+    /// An aggregate over this frame. It goes on from the last row's, if the frame only moves on,
+    /// and the aggregate can take back the rows that leave it.
     async fn aggregate<T: Transaction>(
         &self,
         a: &Aggregate,

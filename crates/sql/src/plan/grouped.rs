@@ -75,8 +75,8 @@ fn replace(e: &mut Expr, rel: &mut Rel, asking: Asking) {
     }
 }
 
-/// A relation joined with the aggregates of those rows of another one that belong to each of its own
-/// (LATERAL), or the two as they are.
+/// A relation joined with the aggregates of those rows of another one that belong to each of its
+/// own (LATERAL), or the two as they are.
 pub(super) fn lateral(left: Rel, right: Rel, first: Option<f64>, known: &Known) -> Result<Rel, (Rel, Rel)> {
     let (body, of_body) = below_filters(&right);
     let (aggregate, of_aggregate, exprs) = match body {
@@ -128,8 +128,8 @@ fn grouped(s: &Subquery, outer: &Rel, asking: Asking) -> Option<(Rel, Vec<Expr>,
     Some((groups, on, values.pop()?))
 }
 
-/// The groups of an aggregate of the rows of each outer row, how they are joined, and what values over
-/// its columns are over the two.
+/// The groups of an aggregate of the rows of each outer row, how they are joined, and what values
+/// over its columns are over the two.
 fn groups(aggregate: &Rel, values: Vec<Expr>, outer: &Rel, asking: Asking) -> Option<(Rel, Vec<Expr>, Vec<Expr>)> {
     let Rel::Aggregate { input, keys, aggs } = aggregate else { return None };
     let is_kept = |value: &Expr| value.is_volatile() || value.needs_executor();

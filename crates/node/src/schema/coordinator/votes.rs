@@ -1,8 +1,8 @@
 //! How long the participants of a transaction that commits with a schema step work for their votes.
 //!
-//! While they do, the schema leases of all groups are lowered, and a lease that ends meanwhile makes
-//! everybody wait for the next one. So the bound that a step leaves them goes by the size of the
-//! transaction, and by what the last large ones took here.
+//! While they do, the schema leases of all groups are lowered, and a lease that ends meanwhile
+//! makes everybody wait for the next one. So the bound that a step leaves them goes by the size of
+//! the transaction, and by what the last large ones took here.
 
 use crate::transport::wire::Slice;
 use std::time::Duration;

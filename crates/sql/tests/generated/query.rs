@@ -232,7 +232,8 @@ impl Generator {
             let mut outer = scope.outer.clone();
             outer.extend(scope.cols.iter().cloned());
             let inner = Scope { cols: Vec::new(), outer, rows: *rows * around.max(1), levels: scope.levels - 1 };
-            let body = format!("{}{}", self.body(&tys, &inner), self.total_order(&tys));
+            let aggregates = if self.r.percent(40) { self.aggregates_of_each(&tys, scope, &inner) } else { None };
+            let body = aggregates.unwrap_or_else(|| format!("{}{}", self.body(&tys, &inner), self.total_order(&tys)));
             let s = self.derived("lateral ", &body, &tys, 5);
             scope.cols.extend(s.cols);
             *rows = rows.saturating_mul(s.rows).min(PRODUCT_MAX);
@@ -312,6 +313,26 @@ impl Generator {
         }
         let (l, r) = pairs.get(self.r.below(pairs.len().max(1)))?;
         Some(format!("{} = {}", l.sql, r.sql))
+    }
+
+    /// Aggregates of the rows that belong to each row of `scope`, if there is something that ties
+    /// them to it.
+    fn aggregates_of_each(&mut self, tys: &[Ty], scope: &Scope, inner: &Scope) -> Option<String> {
+        let of = self.source(&Scope { outer: Vec::new(), ..inner.clone() }, inner.rows);
+        let tie = self.equality(&scope.cols, &of.cols)?;
+        let own = Scope { cols: of.cols, outer: Vec::new(), rows: of.rows, levels: 0 };
+        let mut items = Vec::new();
+        for ty in tys {
+            let call = match self.aggregate(*ty, &own) {
+                Some(call) => call,
+                None if *ty == Ty::Int8 => "count(*)".to_string(),
+                None => return None,
+            };
+            items.push(format!("{} as c{}", Self::canonical(*ty, &call), items.len() + 1));
+        }
+        let test = if self.r.percent(30) { format!(" and {}", self.bool_in_parentheses(&own)) } else { String::new() };
+        let having = if self.r.percent(20) { " having count(*) > 1" } else { "" };
+        Some(format!("select {} from {} where {tie}{test}{having}", items.join(", "), of.sql))
     }
 
     fn list(&mut self, tys: &[Ty], scope: &Scope, depth: usize) -> String {

@@ -75,9 +75,9 @@ fn replace(e: &mut Expr, rel: &mut Rel, asking: Asking) {
     }
 }
 
-/// A relation joined with the aggregates of those rows of another one that belong to each of its
-/// own (LATERAL), or the two as they are.
-pub(super) fn lateral(left: Rel, right: Rel, first: Option<f64>, known: &Known) -> Result<Rel, (Rel, Rel)> {
+/// A relation joined with another one that depends on its rows (LATERAL). Aggregates of the rows
+/// that belong to each row are computed for all, where that pays.
+pub(super) fn lateral(left: Rel, right: Rel, on: Vec<Expr>, first: Option<f64>, known: &Known) -> Rel {
     let (body, of_body) = below_filters(&right);
     let (aggregate, of_aggregate, exprs) = match body {
         Rel::Project { input, exprs } => {
@@ -88,14 +88,14 @@ pub(super) fn lateral(left: Rel, right: Rel, first: Option<f64>, known: &Known) 
     };
     let (ids, mut values): (Vec<ColId>, Vec<Expr>) = exprs.into_iter().unzip();
     values.extend(of_aggregate);
-    let Some((groups, on, mut values)) = groups(aggregate, values, &left, Asking { conds: &[], first, known }) else {
-        return Err((left, right));
+    let Some((groups, ties, mut values)) = groups(aggregate, values, &left, Asking { conds: &[], first, known }) else {
+        return Rel::Join { kind: JoinKind::Inner, left: Box::new(left), right: Box::new(right), on };
     };
     let conds = values.split_off(ids.len());
     let own = left.cols().into_iter().map(|id| (id, Expr::Column(id)));
     let exprs = own.chain(ids.into_iter().zip(values)).collect();
-    let joined = Rel::Join { kind: JoinKind::Left, left: Box::new(left), right: Box::new(groups), on };
-    Ok(Rel::Project { input: Box::new(joined.filtered(conds)), exprs }.filtered(of_body))
+    let joined = Rel::Join { kind: JoinKind::Left, left: Box::new(left), right: Box::new(groups), on: ties };
+    Rel::Project { input: Box::new(joined.filtered(conds)), exprs }.filtered(of_body).filtered(on)
 }
 
 /// Whether a relation has one row, whatever there is below it.

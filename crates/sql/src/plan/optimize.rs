@@ -214,9 +214,9 @@ fn push_left_join(left: Box<Rel>, right: Box<Rel>, on: Vec<Expr>, conds: Vec<Exp
     // Every row has a partner, unless one is chosen.
     let has_partners = on.is_empty() && grouped::is_one_row(&right);
     let is_lateral = has_partners && right.free_columns().iter().any(|id| left_cols.contains(id));
-    let joined = match if is_lateral { grouped::lateral(left, right, uses.first.get(), uses.known) } else { Err((left, right)) } {
-        Ok(joined) => joined,
-        Err((left, right)) => Rel::Join { kind: JoinKind::Left, left: Box::new(left), right: Box::new(right), on },
+    let joined = match is_lateral {
+        true => grouped::lateral(left, right, on, uses.first.get(), uses.known),
+        false => Rel::Join { kind: JoinKind::Left, left: Box::new(left), right: Box::new(right), on },
     };
     above_of(joined, above, uses)
 }
@@ -538,10 +538,7 @@ fn inner_cluster(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
         let on: Vec<Expr> = on.into_iter().map(|c| subqueries(c, uses)).collect();
         result = Some(match result {
             None => right.filtered(on),
-            Some(left) if !lateral[next].is_empty() => match grouped::lateral(left, right, uses.first.get(), uses.known) {
-                Ok(joined) => joined.filtered(on),
-                Err((left, right)) => Rel::Join { kind: JoinKind::Inner, left: Box::new(left), right: Box::new(right), on },
-            },
+            Some(left) if !lateral[next].is_empty() => grouped::lateral(left, right, on, uses.first.get(), uses.known),
             Some(left) => Rel::Join { kind: JoinKind::Inner, left: Box::new(left), right: Box::new(right), on },
         });
     }

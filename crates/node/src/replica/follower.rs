@@ -38,6 +38,12 @@ impl Replica {
         self.read_at(snapshot, ops)
     }
 
+    /// Whether [`Replica::read_closed`] would answer who asks for this moment or a later one.
+    pub fn is_closed_at(&self, above: Timestamp) -> bool {
+        let closed = self.core.lock().closed();
+        closed >= above && self.clock.now(self.physical()).since(closed) <= LAG_MAX
+    }
+
     fn read_at(&self, snapshot: Timestamp, ops: &[ReadOp]) -> Result<ReplicaAnswer> {
         self.check_ops_not_owed(ops)?;
         let mut answer = ReplicaAnswer { snapshot, ..ReplicaAnswer::default() };

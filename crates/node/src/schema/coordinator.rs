@@ -48,7 +48,6 @@ use crate::membership::shared::Shared;
 use crate::replica::Replica;
 use crate::replica::errors::behind_error;
 use crate::replica::errors::conflict_error;
-use crate::schema::coordinator::votes::Votes;
 use crate::schema::turns::Turns;
 use crate::transport::wire::{Changed, Request, Response, Slice, Standing, StepWait};
 use meridian_base::record::SchemaGrant;
@@ -166,7 +165,6 @@ struct Coordinator {
     /// How long a write to the catalog is expected to take: as long as the slowest of the latest
     /// ones.
     commit_takes: Duration,
-    votes: Votes,
     /// When a node's record changed last.
     members_changed: Instant,
 }
@@ -235,7 +233,6 @@ impl Coordinator {
             refused: VecDeque::new(),
             turns: Turns::default(),
             commit_takes,
-            votes: Votes::default(),
             members_changed: Instant::now(),
         };
         coordinator.know_groups();
@@ -391,7 +388,7 @@ impl Coordinator {
             if !self.leases.in_step() {
                 self.shared.groups_heard_of().into_iter().for_each(|group| self.leases.heard(group, now));
             }
-            let certifying = (!step.call.with.is_empty()).then(|| self.votes.expected(&step.call.with));
+            let certifying = (!step.call.with.is_empty()).then(|| votes::expected(&step.call.with));
             if !self.leases.begin_step(changed, certifying, now, actions) {
                 self.queued.push_front(step);
                 return Ok(());
@@ -639,11 +636,11 @@ impl Coordinator {
     }
 
     /// Commits the step and a transaction together: the catalog votes last.
-    async fn hold_ballot(&mut self, with: Vec<Slice>, own: CommitRequest) -> Result<Verdict> {
+    async fn hold_ballot(&self, with: Vec<Slice>, own: CommitRequest) -> Result<Verdict> {
         let id = TxnId { hlc: self.shared.clock.tick(self.shared.runtime.physical_micros()), gateway: self.shared.me() };
         let groups: BTreeSet<GroupId> = with.iter().map(|s| s.group).chain([GroupId::CATALOG]).collect();
         let participants: Vec<GroupId> = groups.into_iter().collect();
-        let longest = limits::PREPARE_WAIT_MAX + self.votes.expected(&with);
+        let longest = limits::PREPARE_WAIT_MAX + votes::expected(&with);
         let prepare = |slice: CommitRequest, has_queued: bool, is_last: bool| Prepare {
             participants: participants.clone(),
             slice: CommitRequest { id, ..slice },
@@ -653,12 +650,10 @@ impl Coordinator {
             is_late: false,
             is_last,
         };
-        let (work, start) = (votes::work(&with), Instant::now());
         let mut prepares: BTreeMap<GroupId, Prepare> =
             with.into_iter().map(|s| (s.group, prepare(s.request, s.has_queued, false))).collect();
         prepares.insert(GroupId::CATALOG, prepare(own, true, true));
         let Counted { verdict, .. } = vote_on(&self.gateway, id, prepares).await;
-        self.votes.took(work, start.elapsed());
         if let Verdict::Committed(_) = verdict {
             // What this task reads of the catalog from here on has the step in it.
             while self.replica.is_serving()

@@ -31,6 +31,25 @@ fn first_of(rel: Rel, most: &Expr) -> Rel {
         Rel::Sort { input, keys } if is_united(&input) && keys.iter().all(|k| is_plain(&k.expr)) => {
             Rel::Sort { input: Box::new(sides(*input, &keys, most)), keys }
         }
+        // A derived table or a view.
+        Rel::Sort { input, keys } => match *input {
+            Rel::Project { input, exprs } if is_united(&input) && exprs.iter().all(|(_, e)| is_plain(e)) => {
+                let computed: BTreeMap<ColId, &Expr> = exprs.iter().map(|(id, e)| (*id, e)).collect();
+                let below = keys.iter().cloned().map(|mut k| {
+                    k.expr.substitute(&|id| computed.get(&id).map(|e| (*e).clone()));
+                    k
+                });
+                let below: Vec<SortKey> = below.collect();
+                match below.iter().all(|k| is_plain(&k.expr)) {
+                    true => {
+                        let sorted = Rel::Sort { input: Box::new(sides(*input, &below, most)), keys: below };
+                        Rel::Project { input: Box::new(sorted), exprs }
+                    }
+                    false => Rel::Sort { input: Box::new(Rel::Project { input, exprs }), keys },
+                }
+            }
+            other => Rel::Sort { input: Box::new(other), keys },
+        },
         Rel::Project { input, exprs } if exprs.iter().all(|(_, e)| is_plain(e)) => {
             Rel::Project { input: Box::new(first_of(*input, most)), exprs }
         }

@@ -9,6 +9,7 @@
 
 use super::Txn;
 use super::part::Part;
+use crate::transport::wire::View;
 use bytes::Bytes;
 use futures::future::join_all;
 use meridian_base::{ColumnMask, Error, GroupId, Key, Result, Timestamp};
@@ -118,7 +119,10 @@ impl Txn {
 
     fn branch(&mut self, at: usize) -> Branch {
         let part = &self.parts[at];
-        let stand_in = Part::new(part.group, part.view.clone(), part.is_global);
+        // Nothing is read in it. What has been read goes with the branch, and is not copied: each
+        // row of a large statement makes branches.
+        let view = View { entries: Vec::new(), skipped: Vec::new(), schema: part.view.schema.clone(), ..part.view };
+        let stand_in = Part::new(part.group, view, part.is_global);
         let txn = Txn {
             gateway: self.gateway.clone(),
             protocol: self.protocol,

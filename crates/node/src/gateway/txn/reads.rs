@@ -275,8 +275,15 @@ impl Txn {
         if self.gateway.shared.catalog.is_global(group) {
             return !self.gateway.shared.groups.is_held_here(group);
         }
-        self.gateway.shared.groups.local_server(group).is_none()
-            && !(self.may_read_at_replicas() && self.gateway.shared.groups.is_held_here(group))
+        self.gateway.shared.groups.local_server(group).is_none() && !self.has_replica_here(group)
+    }
+
+    /// Whether a replica on this node answers, without a message: it may lag behind a step of a
+    /// schema change.
+    fn has_replica_here(&self, group: GroupId) -> bool {
+        let above = self.options.schema_committed_at;
+        self.reads_at_replica(group, Locking::None)
+            && self.gateway.shared.groups.replica(group).is_some_and(|replica| replica.is_closed_at(above))
     }
 
     fn may_read_at_replicas(&self) -> bool {

@@ -2,74 +2,57 @@
 //!
 //! While they do, the schema leases of all groups are lowered, and a lease that ends meanwhile
 //! makes everybody wait for the next one. So the bound that a step leaves them goes by the size of
-//! the transaction, and by what the last large ones took here.
+//! the transaction. The step waits for that bound in any case; so it is no more than a machine
+//! needs that does nothing else, and nothing is learned from a ballot that took longer: one that
+//! was held up would hold up those after it.
 
 use crate::transport::wire::Slice;
 use std::time::Duration;
 
 /// Of a write or a read, beside its bytes: what is looked up and kept for it.
 const ENTRY_BYTES: usize = 100;
-/// Less work says more of messages and disks than of work.
-const MEASURED_FROM: usize = 200_000;
-/// Nanoseconds for a byte of work, before anything was measured: about what a small machine needs.
-const FIRST_RATE: f64 = 40.0;
-/// The slowest rate that is believed: others are held up, or a participant cannot be reached.
-const SLOWEST_RATE: f64 = 600.0;
-/// What may come on top: others work, too.
-const MARGIN: f64 = 1.5;
+/// For a byte of work.
+const RATE: Duration = Duration::from_nanos(40);
+/// A step is not to wait for longer. As long as the largest transaction takes.
+const LONGEST: Duration = Duration::from_millis(750);
 
-pub(super) struct Votes {
-    /// Nanoseconds for a byte of work: as slow as the slowest of the latest transactions.
-    rate: f64,
-}
-
-impl Default for Votes {
-    fn default() -> Votes {
-        Votes { rate: FIRST_RATE }
-    }
-}
-
-/// The work that slices make for their participants, in bytes.
-pub(super) fn work(slices: &[Slice]) -> usize {
+/// How long these slices' participants will work.
+pub(super) fn expected(slices: &[Slice]) -> Duration {
     let of_slice = |slice: &Slice| {
         let writes = slice.request.writes.iter().map(|m| m.bytes() + ENTRY_BYTES);
         writes.sum::<usize>() + slice.request.reads.len() * ENTRY_BYTES
     };
-    slices.iter().map(of_slice).sum()
-}
-
-impl Votes {
-    /// How long these slices' participants will work.
-    pub(super) fn expected(&self, slices: &[Slice]) -> Duration {
-        Duration::from_nanos((work(slices) as f64 * self.rate * MARGIN) as u64)
-    }
-
-    /// A transaction of this much work took so long.
-    pub(super) fn took(&mut self, work: usize, time: Duration) {
-        if work < MEASURED_FROM {
-            return;
-        }
-        let rate = time.as_nanos() as f64 / work as f64;
-        self.rate = rate.max(self.rate * 7.0 / 8.0).min(SLOWEST_RATE);
-    }
+    let bytes = slices.iter().map(of_slice).sum::<usize>();
+    RATE.saturating_mul(u32::try_from(bytes).unwrap_or(u32::MAX)).min(LONGEST)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use meridian_base::{Change, ColumnMask, CommitRequest, GroupId, Key, Mutation, SchemaUse, Timestamp, TxnId};
+
+    fn slice(rows: usize) -> Slice {
+        let write = |at: usize| Mutation {
+            key: Key::new(&at.to_be_bytes()),
+            change: Change::Put(vec![0; 42].into()),
+            columns: ColumnMask::ALL,
+        };
+        let request = CommitRequest {
+            id: TxnId::default(),
+            reads: Vec::new(),
+            writes: (0..rows).map(write).collect(),
+            min_commit: Timestamp::MIN,
+            schema: SchemaUse::default(),
+            global: Default::default(),
+        };
+        Slice { group: GroupId(2), request, has_queued: false }
+    }
 
     #[test]
-    fn a_slow_ballot_is_remembered_for_a_while() {
-        let mut votes = Votes::default();
-        votes.took(1_000_000, Duration::from_millis(300));
-        assert_eq!(votes.rate, 300.0);
-        votes.took(1_000, Duration::from_secs(1));
-        assert_eq!(votes.rate, 300.0, "small ones say nothing");
-        for _ in 0..40 {
-            votes.took(1_000_000, Duration::from_millis(20));
-        }
-        assert_eq!(votes.rate, 20.0);
-        votes.took(1_000_000, Duration::from_secs(20));
-        assert_eq!(votes.rate, SLOWEST_RATE);
+    fn a_step_waits_by_the_size_of_its_transaction_and_no_longer_than_for_the_largest() {
+        assert_eq!(expected(&[]), Duration::ZERO);
+        assert_eq!(expected(&[slice(1_000)]), Duration::from_millis(6));
+        assert_eq!(expected(&[slice(1_000), slice(9_000)]), Duration::from_millis(60));
+        assert_eq!(expected(&[slice(200_000)]), LONGEST);
     }
 }

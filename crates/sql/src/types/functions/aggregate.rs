@@ -48,7 +48,8 @@ struct Extreme {
 impl Accumulator for Extreme {
     fn add(&mut self, _: &EvalContext, args: &[Datum]) -> Result<()> {
         let v = &args[0];
-        if !v.is_null() && (self.best.is_null() || if self.max { *v > self.best } else { *v < self.best }) {
+        // Of values that are equal, the last: it may look another way.
+        if !v.is_null() && (self.best.is_null() || if self.max { *v >= self.best } else { *v <= self.best }) {
             self.best = v.clone();
         }
         Ok(())

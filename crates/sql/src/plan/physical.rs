@@ -492,7 +492,15 @@ impl Compiler<'_> {
         let l = self.rel(left, &left_need, wish)?;
         self.first = None;
         let is_in_order = satisfies(wish, &l.order, &l.fixed).0;
-        let used = first.filter(|_| is_in_order).map_or(l.rows, |first| first.min(l.rows));
+        let used = match (first, wish) {
+            (Some(first), _) if is_in_order => first.min(l.rows),
+            // With the rows that are alike in the part of the order that they are in.
+            (Some(first), Some(wish)) => match satisfied(wish, &l.order, &l.fixed) {
+                part if part.is_empty() => l.rows,
+                part => (first + self.known.alike(part.iter().map(|(c, _, _)| *c), l.rows)).min(l.rows),
+            },
+            _ => l.rows,
+        };
         let left_cols: BTreeSet<ColId> = l.layout.iter().copied().collect();
         let is_lateral = free.iter().any(|c| left_cols.contains(c));
         let right_cols: BTreeSet<ColId> = right.cols().into_iter().collect();

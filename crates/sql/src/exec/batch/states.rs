@@ -144,5 +144,5 @@ fn add_numeric((sum, count): &mut (Numeric, i64), v: &Numeric) -> Result<()> {
 }
 
 fn is_better(order: std::cmp::Ordering, max: bool) -> bool {
-    if max { order.is_gt() } else { order.is_lt() }
+    if max { order.is_ge() } else { order.is_le() }
 }

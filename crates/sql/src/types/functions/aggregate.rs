@@ -170,10 +170,13 @@ impl Accumulator for NumericSum {
     }
 }
 
+fn overflow() -> Error {
+    Error::sql("22003", "value out of range: overflow")
+}
+
 struct FloatSum {
     sum: f64,
     count: i64,
-    average: bool,
     narrow: bool,
 }
 
@@ -181,12 +184,13 @@ impl Accumulator for FloatSum {
     fn add(&mut self, _: &EvalContext, args: &[Datum]) -> Result<()> {
         if let Datum::Float(v) = args[0] {
             let before = self.sum;
-            self.sum += v;
+            // The sum of -0 is -0.
+            self.sum = if self.count == 0 { v } else { self.sum + v };
             if self.narrow {
                 self.sum = f64::from(self.sum as f32);
             }
             if self.sum.is_infinite() && before.is_finite() && v.is_finite() {
-                return Err(Error::sql("22003", "value out of range: overflow"));
+                return Err(overflow());
             }
             self.count += 1;
         }
@@ -196,7 +200,7 @@ impl Accumulator for FloatSum {
         if self.count == 0 {
             return Ok(Datum::Null);
         }
-        Ok(Datum::Float(if self.average { self.sum / self.count as f64 } else { self.sum }))
+        Ok(Datum::Float(self.sum))
     }
 }
 
@@ -235,35 +239,43 @@ struct Spread {
     root: bool,
 }
 
-/// Variance of floats, by the recurrence of Youngs and Cramer that PostgreSQL uses.
-struct FloatVariance {
+/// Average (no spread) and variance of floats, by the recurrence of Youngs and Cramer that
+/// PostgreSQL uses for both, so that an average fails where a variance would (`float8_accum`).
+struct FloatMoments {
     n: f64,
     sum: f64,
     squares: f64,
-    spread: Spread,
+    spread: Option<Spread>,
 }
 
-impl Accumulator for FloatVariance {
+impl Accumulator for FloatMoments {
     fn add(&mut self, _: &EvalContext, args: &[Datum]) -> Result<()> {
-        if let Datum::Float(v) = args[0] {
-            self.n += 1.0;
-            self.sum += v;
-            if self.n > 1.0 {
-                let d = v * self.n - self.sum;
-                self.squares += d * d / (self.n * (self.n - 1.0));
-            } else if !v.is_finite() {
+        let Datum::Float(v) = args[0] else { return Ok(()) };
+        let before = self.sum;
+        self.n += 1.0;
+        self.sum += v;
+        if self.n > 1.0 {
+            let d = v * self.n - self.sum;
+            self.squares += d * d / (self.n * (self.n - 1.0));
+            if self.sum.is_infinite() || self.squares.is_infinite() {
+                if !before.is_infinite() && !v.is_infinite() {
+                    return Err(overflow());
+                }
                 self.squares = f64::NAN;
             }
+        } else if !v.is_finite() {
+            self.squares = f64::NAN;
         }
         Ok(())
     }
     fn finish(&self, _: &EvalContext) -> Result<Datum> {
-        let n = if self.spread.sample { self.n - 1.0 } else { self.n };
+        let n = if self.spread.is_some_and(|s| s.sample) { self.n - 1.0 } else { self.n };
         if n <= 0.0 {
             return Ok(Datum::Null);
         }
+        let Some(spread) = self.spread else { return Ok(Datum::Float(self.sum / n)) };
         let v = self.squares / n;
-        Ok(Datum::Float(if self.spread.root { v.sqrt() } else { v }))
+        Ok(Datum::Float(if spread.root { v.sqrt() } else { v }))
     }
 }
 
@@ -380,6 +392,13 @@ struct ArrayAgg {
 
 impl Accumulator for ArrayAgg {
     fn add(&mut self, ctx: &EvalContext, args: &[Datum]) -> Result<()> {
+        match &args[0] {
+            Datum::Null if self.nested => return Err(Error::sql("22004", "cannot accumulate null arrays")),
+            Datum::Array(a) if self.nested && a.items.is_empty() => {
+                return Err(Error::sql("2202E", "cannot accumulate empty arrays"));
+            }
+            _ => {}
+        }
         held(&mut self.held, weight(&args[0], ctx))?;
         self.any = true;
         self.items.push(args[0].clone());
@@ -510,8 +529,7 @@ fn numeric_sum(a: &Aggregate) -> Box<dyn Accumulator> {
     Box::new(NumericSum::of(a))
 }
 fn float_sum(a: &Aggregate) -> Box<dyn Accumulator> {
-    let average = a.name == "avg";
-    Box::new(FloatSum { sum: 0.0, count: 0, average, narrow: !average && a.result == Type::Float4 })
+    Box::new(FloatSum { sum: 0.0, count: 0, narrow: a.result == Type::Float4 })
 }
 fn interval_sum(a: &Aggregate) -> Box<dyn Accumulator> {
     Box::new(IntervalSum { sum: Interval::default(), count: 0, average: a.name == "avg" })
@@ -519,8 +537,9 @@ fn interval_sum(a: &Aggregate) -> Box<dyn Accumulator> {
 fn spread(name: &str) -> Spread {
     Spread { sample: !name.ends_with("_pop"), root: name.starts_with("stddev") }
 }
-fn float_variance(a: &Aggregate) -> Box<dyn Accumulator> {
-    Box::new(FloatVariance { n: 0.0, sum: 0.0, squares: 0.0, spread: spread(a.name) })
+fn float_moments(a: &Aggregate) -> Box<dyn Accumulator> {
+    let spread = if a.name == "avg" { None } else { Some(spread(a.name)) };
+    Box::new(FloatMoments { n: 0.0, sum: 0.0, squares: 0.0, spread })
 }
 fn numeric_variance(a: &Aggregate) -> Box<dyn Accumulator> {
     Box::new(NumericVariance {
@@ -579,8 +598,8 @@ pub fn register(r: &mut Registry) {
     r.aggregate("avg", "numeric -> numeric", numeric_sum);
     r.aggregate("sum", "float4 -> float4", float_sum);
     r.aggregate("sum", "float8 -> float8", float_sum);
-    r.aggregate("avg", "float4 -> float8", float_sum);
-    r.aggregate("avg", "float8 -> float8", float_sum);
+    r.aggregate("avg", "float4 -> float8", float_moments);
+    r.aggregate("avg", "float8 -> float8", float_moments);
     r.aggregate("sum", "interval -> interval", interval_sum);
     r.aggregate("avg", "interval -> interval", interval_sum);
     for name in ["stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop"] {
@@ -588,7 +607,7 @@ pub fn register(r: &mut Registry) {
             r.aggregate(name, &format!("{t} -> numeric"), numeric_variance);
         }
         for t in ["float4", "float8"] {
-            r.aggregate(name, &format!("{t} -> float8"), float_variance);
+            r.aggregate(name, &format!("{t} -> float8"), float_moments);
         }
     }
     for name in ["bool_and", "bool_or", "every"] {

@@ -30,13 +30,13 @@ impl<E: Environment> Session<E> {
         out: &mut dyn Output,
     ) -> Result<()> {
         if let Some(show) = Show::of(&statement.kind) {
-            return self.show(&show, manner, out).await;
+            return Box::pin(self.show(&show, manner, out)).await;
         }
         match &statement.kind {
             Kind::Sql(sql) => return self.run_control_ast(statement, sql, manner, now, out).await,
             Kind::Fetch(fetch) => {
                 self.side_effects += 1;
-                self.fetch_cursor(fetch, manner, now, out).await?;
+                Box::pin(self.fetch_cursor(fetch, manner, now, out)).await?;
             }
             Kind::Begin(modes) => {
                 let was_open = self.block.as_ref().is_some_and(|b| b.explicit);
@@ -74,7 +74,7 @@ impl<E: Environment> Session<E> {
                 self.must_control_job(DescriptorId(*id), tag)?;
                 self.refuse_in_block(tag)?;
                 self.commit_block().await?;
-                jobs::control(&self.env, DescriptorId(*id), *what, &self.shared).await?;
+                Box::pin(jobs::control(&self.env, DescriptorId(*id), *what, &self.shared)).await?;
                 log_event(statement, &self.eval, tag);
                 out.command_complete(tag);
             }
@@ -93,7 +93,7 @@ impl<E: Environment> Session<E> {
                 self.refuse_in_block("VACUUM")?;
                 // Old versions are collected without being asked.
                 match analyzes {
-                    true => self.run_analyze(of, "vacuum", out).await?,
+                    true => Box::pin(self.run_analyze(of, "vacuum", out)).await?,
                     false => {
                         self.catch_up().await?;
                         self.to_analyze(of, "vacuum", out)?;
@@ -102,7 +102,7 @@ impl<E: Environment> Session<E> {
                 out.command_complete("VACUUM");
             }
             Kind::Analyze(what) => {
-                self.run_analyze(what, "analyze", out).await?;
+                Box::pin(self.run_analyze(what, "analyze", out)).await?;
                 out.command_complete("ANALYZE");
             }
             Kind::Maintenance { tag, of } => {
@@ -172,7 +172,7 @@ impl<E: Environment> Session<E> {
                 "PREPARE"
             }
             S::Execute { name: Some(name), parameters, .. } => {
-                return self.execute_named(&setting_name(name), parameters, manner, now, out).await;
+                return Box::pin(self.execute_named(&setting_name(name), parameters, manner, now, out)).await;
             }
             S::Deallocate { name, .. } => {
                 self.side_effects += 1;
@@ -190,7 +190,7 @@ impl<E: Environment> Session<E> {
             }
             S::Copy { source, to, target, options, legacy_options, values: _ } => {
                 let copy = super::copy::Copy::new(source, *to, target, options, legacy_options)?;
-                return self.run_copy(statement, copy, manner.is_whole, now, out).await;
+                return Box::pin(self.run_copy(statement, copy, manner.is_whole, now, out)).await;
             }
             S::LISTEN { .. } | S::NOTIFY { .. } => {
                 return Err(Error::unsupported("LISTEN and NOTIFY are not supported")

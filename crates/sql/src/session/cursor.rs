@@ -43,7 +43,7 @@ impl<E: Environment> Session<E> {
         }
         let Some(plan) = &named.plan else {
             let statement = named.statement.clone();
-            return Box::pin(self.run_statement(&statement, manner, out)).await;
+            return self.run_statement(&statement, manner, out).await;
         };
         if !self.admit(&plan.prepared.clone()).await? {
             named = self.find_current(name).await?;

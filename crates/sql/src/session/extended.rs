@@ -280,7 +280,7 @@ impl<E: Environment> Session<E> {
             }
             portal.state = PortalState::Done;
             let manner = Manner { describes: false, formats: &portal.formats, is_whole };
-            return Box::pin(self.run_statement(&statement, manner, out)).await;
+            return self.run_statement(&statement, manner, out).await;
         };
         let (plan, prepared) = (plan.clone(), plan.prepared.clone());
         self.cancel.check()?;

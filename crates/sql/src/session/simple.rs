@@ -249,7 +249,7 @@ impl<E: Environment> Session<E> {
         let (plan, params) = match simple {
             // On the heap: what every kind of statement takes would make the future of those with a
             // plan larger.
-            Simple::Parsed(statement) => return Box::pin(self.run_statement(statement, manner, out)).await,
+            Simple::Parsed(statement) => return self.run_statement(statement, manner, out).await,
             Simple::Cached { plan, params, .. } => (plan, params),
         };
         self.cancel.check()?;
@@ -262,7 +262,7 @@ impl<E: Environment> Session<E> {
             && !plan.is_of(&self.catalog(), &self.names)
         {
             let statement = Arc::new(parse::parse_one_statement(text)?);
-            return Box::pin(self.run_statement(&statement, manner, out)).await;
+            return self.run_statement(&statement, manner, out).await;
         }
         self.run_query(&plan.prepared, params, manner, now, out).await
     }
@@ -301,14 +301,14 @@ impl<E: Environment> Session<E> {
         self.say_ignored(statement, out);
         let now = self.start_statement();
         if plan::is_plannable(statement) {
-            self.run_plannable(statement, manner, now, out).await
+            Box::pin(self.run_plannable(statement, manner, now, out)).await
         } else if ddl::is_ddl(statement) {
             self.side_effects += 1;
-            let tag = self.run_ddl(statement, out).await?;
+            let tag = Box::pin(self.run_ddl(statement, out)).await?;
             out.command_complete(tag);
             Ok(())
         } else {
-            self.run_control(statement, manner, now, out).await
+            Box::pin(self.run_control(statement, manner, now, out)).await
         }
     }
     /// A notice for each name of a statement that is too long, and for each clause that means

@@ -17,8 +17,8 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Included};
 
-/// A transaction with more keys is large.
-const INDEXED_MAX: usize = if cfg!(test) { 2 } else { 1_000 };
+/// A transaction with more keys is large; where assertions are on, most that are simulated are.
+const INDEXED_MAX: usize = if cfg!(debug_assertions) { 2 } else { 1_000 };
 
 /// Keys in their order, and columns of each.
 type Keys = Vec<(Key, ColumnMask)>;

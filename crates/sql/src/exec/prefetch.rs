@@ -46,8 +46,7 @@ pub(crate) async fn inserts<T: Transaction>(plan: &DmlPlan, rows: &[Row], random
         }
     }
     let distant = keys.into_iter().filter(|(group, _)| rt.txn.is_distant(*group));
-    // What does not fit is left to the inserts: a part keeps the values of one request.
-    let reads: Vec<_> = distant.map(|(group, keys)| (group, keys.into_iter().take(KEYS_MAX).collect())).collect();
+    let reads: Vec<_> = distant.map(|(group, keys)| (group, keys.into_iter().collect())).collect();
     if reads.is_empty() {
         return Ok(());
     }

@@ -56,6 +56,8 @@ const RELEASE_TIMEOUT: Duration = Duration::from_secs(6);
 /// Entries that are not released stay until the primary's term ends.
 const RELEASE_PATIENCE: Duration = Duration::from_secs(30);
 const KEYS_RELEASED_AT_ONCE: usize = 4_096;
+/// Keys that are fetched ahead in one request.
+const FETCHED_AHEAD_MAX: usize = 2_048;
 /// Pages of a single statement that are read long before they might be garbage.
 const PAGES_UNPROTECTED: u32 = 16;
 
@@ -449,10 +451,19 @@ impl Transaction for Txn {
             return Ok(());
         }
         let columns = columns | ColumnMask::EXISTENCE;
-        let found = self.read_keys(at, keys.clone(), columns, Locking::None).await?;
+        let mut known = BTreeMap::new();
+        for some in keys.chunks(FETCHED_AHEAD_MAX) {
+            let before = self.parts[at].view.snapshot;
+            let found = self.read_keys(at, some.to_vec(), columns, Locking::None).await?;
+            if before.is_some() && before != self.parts[at].view.snapshot {
+                // What was fetched before is of another snapshot.
+                known.clear();
+            }
+            let values = some.iter().cloned().zip(found);
+            known.extend(values.filter_map(|(key, (value, until))| Some((key, (value, until?)))));
+        }
         let part = &mut self.parts[at];
-        let known = keys.into_iter().zip(found).filter_map(|(key, (value, until))| Some((key, (value, until?))));
-        part.prefetched = known.collect();
+        part.prefetched = known;
         part.prefetched_columns = columns;
         Ok(())
     }

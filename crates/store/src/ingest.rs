@@ -74,7 +74,7 @@ impl GroupStore {
             }
             Ok(())
         })?;
-        // Who has read the spaces before must not take that for the newest.
+        // A reader that looked into the spaces before must not take what it found for the newest.
         self.inner.write().table.epoch += 1;
         for entries in entries.chunks(LOCK_ROWS) {
             self.inner.write().table.insert_between(entries, at, &self.shared.totals);

@@ -1,4 +1,5 @@
-//! The rows that an `OFFSET` skips: who reads them may leave them out, and need not decode them.
+//! The rows that an `OFFSET` skips. The operator that reads them may leave them out without
+//! decoding them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

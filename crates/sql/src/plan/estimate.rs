@@ -149,8 +149,8 @@ impl Known {
         exprs.map(of).product::<f64>().min(rows).max(1.0)
     }
 
-    /// How many rows of so many may be alike in all of these columns: as many as have the value
-    /// that most have.
+    /// How many of `rows` rows may have the same values in all of these columns. The commonest
+    /// value of each column limits that.
     pub(crate) fn alike(&self, columns: impl Iterator<Item = ColId>, rows: f64) -> f64 {
         let most = |id: ColId| match self.column(id) {
             Some((c, _)) => c.common.first().map_or(0.0, |(_, part)| f64::from(*part)).max(f64::from(c.nulls)),

@@ -33,20 +33,13 @@ fn first_of(rel: Rel, most: &Expr) -> Rel {
         }
         // A derived table or a view.
         Rel::Sort { input, keys } => match *input {
-            Rel::Project { input, exprs } if is_united(&input) && exprs.iter().all(|(_, e)| is_plain(e)) => {
+            Rel::Project { input, exprs }
+                if is_united(&input) && exprs.iter().map(|(_, e)| e).chain(keys.iter().map(|k| &k.expr)).all(is_plain) =>
+            {
                 let computed: BTreeMap<ColId, &Expr> = exprs.iter().map(|(id, e)| (*id, e)).collect();
-                let below = keys.iter().cloned().map(|mut k| {
-                    k.expr.substitute(&|id| computed.get(&id).map(|e| (*e).clone()));
-                    k
-                });
-                let below: Vec<SortKey> = below.collect();
-                match below.iter().all(|k| is_plain(&k.expr)) {
-                    true => {
-                        let sorted = Rel::Sort { input: Box::new(sides(*input, &below, most)), keys: below };
-                        Rel::Project { input: Box::new(sorted), exprs }
-                    }
-                    false => Rel::Sort { input: Box::new(Rel::Project { input, exprs }), keys },
-                }
+                let keys = over(&keys, |id| computed.get(&id).map(|e| (*e).clone()));
+                let sorted = Rel::Sort { input: Box::new(sides(*input, &keys, most)), keys };
+                Rel::Project { input: Box::new(sorted), exprs }
             }
             other => Rel::Sort { input: Box::new(other), keys },
         },
@@ -72,16 +65,22 @@ fn is_united(rel: &Rel) -> bool {
     matches!(rel, Rel::SetOp { op: SetOp::Union, all: true, .. }) && !rel.changes() && !is_locked(rel) && is_alike(rel)
 }
 
+/// Keys whose columns are given by other expressions.
+fn over(keys: &[SortKey], given: impl Fn(ColId) -> Option<Expr>) -> Vec<SortKey> {
+    let of_key = |key: &SortKey| {
+        let mut key = key.clone();
+        key.expr.substitute(&given);
+        key
+    };
+    keys.iter().map(of_key).collect()
+}
+
 /// The first rows of each side, in the order of keys if there are any.
 fn sides(united: Rel, keys: &[SortKey], most: &Expr) -> Rel {
     let Rel::SetOp { op, all, left, right, cols } = united else { return united };
     let side = |rel: Rel| {
         let own: BTreeMap<ColId, ColId> = cols.iter().copied().zip(rel.cols()).collect();
-        let keys = keys.iter().cloned().map(|mut k| {
-            k.expr.substitute(&|id| own.get(&id).map(|id| Expr::Column(*id)));
-            k
-        });
-        let keys: Vec<SortKey> = keys.collect();
+        let keys = over(keys, |id| own.get(&id).map(|id| Expr::Column(*id)));
         let rel = if keys.is_empty() { rel } else { Rel::Sort { input: Box::new(rel), keys } };
         Box::new(Rel::Limit { input: Box::new(rel), limit: Some(most.clone()), offset: None })
     };

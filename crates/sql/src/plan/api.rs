@@ -111,6 +111,10 @@ pub struct Prepared {
 }
 
 impl Prepared {
+    /// Whether statistics of several tables matter to its plan.
+    pub(crate) fn has_choices(&self) -> bool {
+        matches!(self.plan, super::Plan::General(_)) && self.descriptors.len() > 1
+    }
     /// Whether rows come back.
     pub fn returns_rows(&self) -> bool {
         !self.columns.is_empty() || matches!(self.tag, Tag::Select)

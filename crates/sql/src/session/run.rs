@@ -55,6 +55,9 @@ impl<E: Environment> Session<E> {
         }
         let declared = declared_types(types)?;
         let prepared = self.prepare_aside(statement, &catalog, &declared).await?;
+        if prepared.has_choices() {
+            self.shared.changes.ask(&catalog, &prepared.descriptors);
+        }
         let plan = Plan::new(Arc::new(prepared), &catalog, &self.names);
         if !is_for_once {
             self.shared.plans.put(key, &plan);
@@ -301,13 +304,19 @@ impl TagText {
     pub fn new(tag: Tag, rows: u64) -> TagText {
         let mut text = TagText { bytes: [0; 40], len: 0 };
         // The longest is «INSERT 0 18446744073709551615».
-        let _ = match tag {
-            Tag::Select => write!(text, "SELECT {rows}"),
-            Tag::Insert => write!(text, "INSERT 0 {rows}"),
-            Tag::Update => write!(text, "UPDATE {rows}"),
-            Tag::Delete => write!(text, "DELETE {rows}"),
-            Tag::Merge => write!(text, "MERGE {rows}"),
-            Tag::Explain => write!(text, "EXPLAIN"),
+        let word = match tag {
+            Tag::Select => "SELECT ",
+            Tag::Insert => "INSERT 0 ",
+            Tag::Update => "UPDATE ",
+            Tag::Delete => "DELETE ",
+            Tag::Merge => "MERGE ",
+            Tag::Explain => "EXPLAIN",
+        };
+        let _ = match (tag, rows) {
+            (Tag::Explain, _) => text.write_str(word),
+            // Most statements are about one row.
+            (_, 1) => text.write_str(word).and_then(|()| text.write_str("1")),
+            _ => write!(text, "{word}{rows}"),
         };
         text
     }

@@ -1,11 +1,14 @@
 //! Statistics that are kept without being asked for.
 //!
 //! Every node counts the rows that its own sessions change, by table; when they are 500 and a tenth
-//! of what the table had, it reads the table, with no more than a twentieth of a core, and keeps
-//! what it finds if that is much different from before. So the node whose clients write a table
-//! looks after it, which is near the table's home as a rule. If several nodes write it in equal
-//! parts, each comes to that as many times later. What is rolled back counts too: the reading
-//! tells.
+//! of what the table had (fewer where the table had fewer than 500), it reads the table, with no
+//! more than a twentieth of a core, and keeps what it finds if that is much different from before.
+//! So the node whose clients write a table looks after it, which is near the table's home as a
+//! rule. If several nodes write it in equal parts, each comes to that as many times later. What is
+//! rolled back counts too: the reading tells.
+//!
+//! One small table without statistics has whole statements planned by rules. So a table that was
+//! never read is read as soon as it rests, if it was changed or a join has asked for it.
 
 use super::{Session, SessionOptions, Shared};
 use crate::analyze::{self, Pace};
@@ -21,7 +24,8 @@ use std::time::Duration;
 pub struct Attention {
     /// How often a node looks whether enough was changed.
     pub nap: Duration,
-    /// Fewer changed rows are not enough. (PostgreSQL's `autovacuum_analyze_threshold` is 50.)
+    /// So many changed rows are enough, and a tenth of the table's. For small tables PostgreSQL's
+    /// `autovacuum_analyze_threshold`, which is 50, or as many as they have.
     pub changes_min: u64,
 }
 
@@ -38,7 +42,7 @@ pub async fn keep_up<E: Environment>(env: E, shared: Arc<Shared>, attention: Att
         for (table, count) in shared.changes.take_due(&env.catalog(), attention.changes_min) {
             if let Err(e) = renew(&env, &shared, table).await {
                 tracing::info!(error = %e, table = table.0, "the rows of a table are not counted yet");
-                shared.changes.add(table, count);
+                shared.changes.put_back(table, count);
             }
         }
     }
@@ -60,7 +64,8 @@ async fn renew<E: Environment>(env: &E, shared: &Arc<Shared>, id: DescriptorId) 
     let plan = TablePlan::new(&table, PlanContext { catalog: &catalog, names: &context.names, eval: &context.eval })?;
     let before = catalog.statistics_of(id).cloned();
     let found = analyze::read(env, &plan, &analyze::ordinals(&table), context.session, Pace::Background).await?;
-    if before.is_some_and(|before| is_like(&before, &found)) {
+    // A table that is empty is about to be filled.
+    if before.map_or(found.rows == 0, |before| is_like(&before, &found)) {
         return Ok(());
     }
     tracing::debug!(table = id.0, rows = found.rows, "the rows of a table are counted");
@@ -110,10 +115,13 @@ mod tests {
         };
         s.query_text("INSERT INTO t SELECT i, i % 7 FROM generate_series(1, 400) i").await.unwrap();
         tokio::time::sleep(Attention::default().nap * 3).await;
-        assert_eq!(rows(), None, "too few changes");
+        assert_eq!(rows(), Some(400));
         s.query_text("INSERT INTO t SELECT i, i % 7 FROM generate_series(401, 600) i").await.unwrap();
         tokio::time::sleep(Attention::default().nap * 3).await;
-        assert_eq!(rows(), Some(600));
+        assert_eq!(rows(), Some(400), "too few changes");
+        s.query_text("INSERT INTO t SELECT i, i % 7 FROM generate_series(601, 900) i").await.unwrap();
+        tokio::time::sleep(Attention::default().nap * 3).await;
+        assert_eq!(rows(), Some(900));
         let counted = env.catalog().counted;
         // As many rows of the same kind: the plans that are kept stay.
         s.query_text("UPDATE t SET b = b").await.unwrap();
@@ -122,6 +130,40 @@ mod tests {
         s.query_text("UPDATE t SET b = 1").await.unwrap();
         tokio::time::sleep(Attention::default().nap * 3).await;
         assert!(env.catalog().counted > counted, "the values are others");
+        job.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn small_tables_are_counted_when_they_rest() {
+        let env = MemEnvironment::new(&["us-east1"]);
+        let options = SessionOptions { id: SessionId(1), user: "root".into(), database: "postgres".into(), ..Default::default() };
+        let mut s = Session::new(env.clone(), options.clone(), env.shared()).unwrap();
+        let nap = Attention::default().nap;
+        let job = tokio::spawn(keep_up(env.clone(), env.shared(), Attention::default()));
+        s.query_text("CREATE TABLE t (a INT8 PRIMARY KEY); CREATE TABLE u (a INT8 PRIMARY KEY)").await.unwrap();
+        let rows = |name: &str| {
+            let catalog = env.catalog();
+            let table = catalog.descriptors.keys().find_map(|id| catalog.table_by_id(*id).filter(|t| t.name == name)).unwrap();
+            catalog.statistics_of(table.id).map(|s| s.rows)
+        };
+        tokio::time::sleep(nap / 2).await;
+        for i in 1..=3 {
+            s.query_text(&format!("INSERT INTO t VALUES ({i})")).await.unwrap();
+            tokio::time::sleep(nap).await;
+            assert_eq!(rows("t"), None, "it grows");
+        }
+        tokio::time::sleep(nap).await;
+        assert_eq!((rows("t"), rows("u")), (Some(3), None));
+        // Filled on another node, or before this one started.
+        let elsewhere = Arc::new(Shared::default());
+        let mut other = Session::new(env.clone(), options, elsewhere).unwrap();
+        other.query_text("INSERT INTO u VALUES (1), (2)").await.unwrap();
+        s.query_text("SELECT * FROM u WHERE a = 1").await.unwrap();
+        tokio::time::sleep(nap * 3).await;
+        assert_eq!(rows("u"), None, "a point needs no costs");
+        s.query_text("SELECT count(*) FROM t JOIN u USING (a)").await.unwrap();
+        tokio::time::sleep(nap * 3).await;
+        assert_eq!(rows("u"), Some(2));
         job.abort();
     }
 }

@@ -1,4 +1,4 @@
-//! Grouping.
+//! Grouping: of all rows at once, or group by group where their rows come in order.
 
 use super::eval::{Frame, Row, all_true, at_once, eval_all, eval_scalar};
 use super::op::Op;
@@ -10,7 +10,7 @@ use crate::plan::node::{AggPlan, Node, Scalar};
 use crate::types::Datum;
 use crate::types::functions::Accumulator;
 use meridian_base::Result;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// One aggregate over one group.
@@ -53,31 +53,104 @@ pub(crate) async fn rows<T: Transaction>(
                     groups.entry(key).or_insert_with(|| start(aggs))
                 }
             };
-            for (a, cell) in aggs.iter().zip(cells) {
-                if !add_at_once(a, cell, &row, frame, rt)? {
-                    add(a, cell, &row, frame, rt).await?;
-                }
-            }
+            take(aggs, cells, &row, frame, rt).await?;
         }
     }
     let mut out = Vec::with_capacity(groups.len());
-    for (key, mut cells) in groups.take() {
+    for (key, cells) in groups.take() {
         rt.step().await?;
-        let mut row = key;
-        for (a, cell) in aggs.iter().zip(&mut cells) {
-            let mut waiting = std::mem::take(&mut cell.waiting).take();
-            if !waiting.is_empty() {
-                waiting = sort_by(waiting, |x, y| compare_keys(&x.0, &y.0, &a.order), rt).await?;
-            }
-            for (_, args) in waiting {
-                rt.step().await?;
-                cell.state.add(rt.ctx.eval, &args)?;
-            }
-            row.push(cell.state.finish(rt.ctx.eval)?);
-        }
-        out.push(row);
+        out.push(finished(key, cells, aggs, rt).await?);
     }
     Ok(out)
+}
+
+/// Adds a row to its group.
+async fn take<T: Transaction>(
+    aggs: &[AggPlan],
+    cells: &mut [Cell],
+    row: &[Datum],
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<()> {
+    for (a, cell) in aggs.iter().zip(cells) {
+        if !add_at_once(a, cell, row, frame, rt)? {
+            add(a, cell, row, frame, rt).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The row of a group that is complete.
+async fn finished<T: Transaction>(key: Row, mut cells: Vec<Cell>, aggs: &[AggPlan], rt: &mut Runtime<'_, T>) -> Result<Row> {
+    let mut row = key;
+    for (a, cell) in aggs.iter().zip(&mut cells) {
+        let mut waiting = std::mem::take(&mut cell.waiting).take();
+        if !waiting.is_empty() {
+            waiting = sort_by(waiting, |x, y| compare_keys(&x.0, &y.0, &a.order), rt).await?;
+        }
+        for (_, args) in waiting {
+            rt.step().await?;
+            cell.state.add(rt.ctx.eval, &args)?;
+        }
+        row.push(cell.state.finish(rt.ctx.eval)?);
+    }
+    Ok(row)
+}
+
+/// How many rows are asked for at first: a few groups may be enough.
+const ROWS_FIRST: usize = 64;
+
+/// Groups whose rows come one after the other.
+pub(crate) struct InOrder {
+    input: Op,
+    /// Rows of the input that are in no group yet.
+    rows: VecDeque<Row>,
+    /// The group of the last row.
+    open: Option<(Row, Vec<Cell>)>,
+    /// How many rows are asked for next; none at the end.
+    ask: Option<usize>,
+}
+
+impl InOrder {
+    pub(crate) fn new(input: Op) -> InOrder {
+        InOrder { input, rows: VecDeque::new(), open: None, ask: Some(ROWS_FIRST) }
+    }
+    /// The next groups that are complete, `want` at most and one at least; `None` at the end.
+    pub(crate) async fn next<T: Transaction>(
+        &mut self,
+        keys: &[Scalar],
+        aggs: &[AggPlan],
+        frame: &Frame,
+        rt: &mut Runtime<'_, T>,
+        want: usize,
+    ) -> Result<Option<Vec<Row>>> {
+        let want = want.clamp(1, BATCH);
+        let mut out = Vec::new();
+        while out.len() < want {
+            let Some(row) = self.rows.pop_front() else {
+                let Some(ask) = self.ask else { break };
+                let rows = self.input.next(rt, ask).await?;
+                self.ask = rows.is_some().then_some((ask * 2).min(BATCH));
+                self.rows = rows.unwrap_or_default().into();
+                if self.ask.is_none()
+                    && let Some((key, cells)) = self.open.take()
+                {
+                    out.push(finished(key, cells, aggs, rt).await?);
+                }
+                continue;
+            };
+            rt.step().await?;
+            let key = eval_all(keys, &row, frame, rt).await?;
+            let is_new = self.open.as_ref().is_none_or(|(open, _)| *open != key);
+            if is_new && let Some((key, cells)) = self.open.replace((key, start(aggs))) {
+                out.push(finished(key, cells, aggs, rt).await?);
+            }
+            if let Some((_, cells)) = &mut self.open {
+                take(aggs, cells, &row, frame, rt).await?;
+            }
+        }
+        Ok((!out.is_empty()).then_some(out))
+    }
 }
 
 /// [`add`] for aggregates without particulars, whose argument is at hand; `false`: it was not

@@ -96,10 +96,10 @@ async fn run<T: Transaction>(
         plan: Plan::General(node.clone()),
     };
     let mut execution = Execution::new(Arc::new(copy), params.to_vec());
-    execution.shared.stats = Some(BTreeMap::new());
+    execution.measure();
     loop {
         match execution.fetch(txn, ctx, None, &mut Nowhere).await? {
-            Fetched::Done(Affected { .. }) => return Ok(execution.shared.stats.take().unwrap_or_default()),
+            Fetched::Done(Affected { .. }) => return Ok(execution.measured()),
             Fetched::Suspended { .. } => {}
         }
     }
@@ -318,8 +318,12 @@ impl Tree<'_> {
                 let text = conds.iter().map(|c| self.named(&c.expr, &names(input))).collect::<Vec<_>>().join(" AND ");
                 self.note(depth, format!("Filter: {text}"));
             }
-            Node::Aggregate { input, keys, aggs } => {
-                let how = if super::batch::scan_below_aggregation(input, keys, aggs).is_some() { " in batches" } else { "" };
+            Node::Aggregate { input, keys, aggs, in_order } => {
+                let how = match in_order {
+                    true => " in order",
+                    false if super::batch::scan_below_aggregation(input, keys, aggs).is_some() => " in batches",
+                    false => "",
+                };
                 self.line(depth, head(&format!("{}{how}", if keys.is_empty() { "Aggregate" } else { "Group" })));
                 if !keys.is_empty() {
                     self.note(depth, format!("Group Key: {}", self.exprs(keys, &names(input))));
@@ -570,7 +574,7 @@ fn names(node: &Node) -> Vec<String> {
             all.extend(names(right));
             all
         }
-        Node::Aggregate { input, keys, aggs } => {
+        Node::Aggregate { input, keys, aggs, .. } => {
             let below = names(input);
             let key = |e: &Scalar| match &e.expr {
                 Expr::Slot(i) => below.get(*i as usize).cloned().unwrap_or_default(),

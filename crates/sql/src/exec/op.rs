@@ -48,6 +48,7 @@ pub(crate) enum State {
         seen: Bulk<BTreeSet<Row>>,
         last: Option<Row>,
     },
+    Groups(Box<aggregate::InOrder>),
     Join(Box<join::JoinState>),
     Locks(Box<lock_rows::LockState>),
     Sets(Box<sets::SetState>),
@@ -93,7 +94,7 @@ impl Op {
             Node::Filter { .. } => Box::pin(async move { self.filter(&node, rt, want).await }),
             Node::Project { .. } => Box::pin(async move { self.project(&node, rt, want).await }),
             Node::Limit { .. } => Box::pin(async move { self.limit(&node, rt, want).await }),
-            Node::Aggregate { .. } => Box::pin(async move { self.aggregate(&node, rt).await }),
+            Node::Aggregate { .. } => Box::pin(async move { self.aggregate(&node, rt, want).await }),
             Node::Sort { .. } => Box::pin(async move { self.sort(&node, rt).await }),
             Node::WorkTable { .. } => Box::pin(async move { self.work_table(&node, rt).await }),
             Node::HashJoin { .. } | Node::LoopJoin { .. } => Box::pin(async move {
@@ -222,9 +223,16 @@ impl Op {
         (!next.is_empty()).then_some(next)
     }
 
-    async fn aggregate<T: Transaction>(&mut self, node: &Node, rt: &mut Runtime<'_, T>) -> Result<Option<Vec<Row>>> {
+    async fn aggregate<T: Transaction>(&mut self, node: &Node, rt: &mut Runtime<'_, T>, want: usize) -> Result<Option<Vec<Row>>> {
         rt.pause().await?;
-        let Node::Aggregate { input, keys, aggs } = node else { return Ok(None) };
+        let Node::Aggregate { input, keys, aggs, in_order } = node else { return Ok(None) };
+        if *in_order {
+            if matches!(self.state, State::New) {
+                self.state = State::Groups(Box::new(aggregate::InOrder::new(*self.child(input))));
+            }
+            let State::Groups(groups) = &mut self.state else { return Ok(None) };
+            return groups.next(keys, aggs, &self.frame, rt, want).await;
+        }
         if matches!(self.state, State::New) {
             let rows = aggregate::rows(input, keys, aggs, &self.frame, rt).await?;
             self.state = State::Rows(VecDeque::from(rows).into());

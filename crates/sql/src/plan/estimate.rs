@@ -127,6 +127,14 @@ impl Known {
         }
     }
 
+    /// The primary key of the table that a column is one of, unless it is part of it: where that is
+    /// one value, so is the column. Columns of derived tables have none.
+    pub(crate) fn key_before(&self, id: ColId) -> Option<Vec<ColId>> {
+        let (base, Table { table, .. }) = self.tables.range(..=id).next_back()?;
+        let key: Vec<ColId> = table.primary().columns.iter().map(|c| base + c.ordinal).collect();
+        (id - base < table.columns.len() as u32 && !key.contains(&id)).then_some(key)
+    }
+
     fn column(&self, id: ColId) -> Option<(&ColumnStatistics, &Type)> {
         let (table, ordinal) = self.at(id)?;
         let ty = &table.table.columns[ordinal as usize].ty;

@@ -86,6 +86,9 @@ pub(crate) enum Node {
         input: Arc<Node>,
         keys: Vec<Scalar>,
         aggs: Vec<AggPlan>,
+        /// Rows of a group come one after the other, and few groups are asked for: each is given
+        /// when it is complete.
+        in_order: bool,
     },
     Distinct {
         input: Arc<Node>,

@@ -2,6 +2,7 @@
 
 mod dml;
 mod escrow;
+mod groups;
 mod limits;
 mod locks;
 mod scans;
@@ -186,7 +187,7 @@ impl Compiler<'_> {
         super::stack::check(self.stack)?;
         let passes_on =
             matches!(rel, Rel::Table { .. } | Rel::Filter { .. } | Rel::Project { .. } | Rel::Sort { .. } | Rel::Limit { .. });
-        if !passes_on && !matches!(rel, Rel::Join { .. } | Rel::LockRows { .. }) {
+        if !passes_on && !matches!(rel, Rel::Join { .. } | Rel::Aggregate { .. } | Rel::LockRows { .. }) {
             self.first = None;
         }
         match rel {
@@ -214,6 +215,10 @@ impl Compiler<'_> {
                 Ok(Built::plain(Node::Function { calls, ordinality: *ordinality }, cols.clone(), 100.0))
             }
             Rel::Filter { input, conds } => {
+                // How many groups meet the conditions is not known.
+                if matches!(**input, Rel::Aggregate { .. }) {
+                    self.first = None;
+                }
                 let b = self.rel(input, &with_columns(need, conds.iter()), wish)?;
                 let conds_out = self.scalars(conds, &b.layout)?;
                 let part = if b.is_counted { self.known.selectivity(conds) } else { 0.3f64.powi(conds.len().min(3) as i32) };
@@ -222,7 +227,7 @@ impl Compiler<'_> {
             }
             Rel::Project { input, exprs } => self.project(input, exprs, need, wish),
             Rel::Join { kind, left, right, on } => self.join(*kind, left, right, on, need, wish),
-            Rel::Aggregate { input, keys, aggs } => self.aggregate(input, keys, aggs, need),
+            Rel::Aggregate { input, keys, aggs } => self.aggregate(input, keys, aggs, need, wish),
             Rel::Distinct { input, on } => self.distinct(rel, input, on.as_deref(), wish),
             Rel::Sort { input, keys } => self.sort(input, keys, need),
             Rel::LockRows { input, of, is_limited } => self.lock_rows(input, of, *is_limited, need, wish),
@@ -262,34 +267,6 @@ impl Compiler<'_> {
                 Ok(Built { node: Arc::new(Node::First { before, input: b.node.clone() }), ..b })
             }
         }
-    }
-
-    fn aggregate(
-        &mut self,
-        input: &Rel,
-        keys: &[(ColId, Expr)],
-        aggs: &[(ColId, AggCall)],
-        need: &BTreeSet<ColId>,
-    ) -> Result<Built> {
-        if keys.is_empty()
-            && let Some(built) = self.ends(input, aggs)?
-        {
-            return Ok(built);
-        }
-        let is_used = |(id, a): &&(ColId, AggCall)| keys.is_empty() || is_wanted(*id, a.exprs(), need);
-        let aggs: Vec<_> = aggs.iter().filter(is_used).collect();
-        let used = keys.iter().map(|k| &k.1).chain(aggs.iter().flat_map(|(_, a)| a.exprs()));
-        let b = self.rel(input, &with_columns(&BTreeSet::new(), used), None)?;
-        let keys_out = keys.iter().map(|k| self.scalar(&k.1, &b.layout)).collect::<Result<_>>()?;
-        let aggs_out = aggs.iter().map(|(_, a)| self.agg(a, &b.layout)).collect::<Result<_>>()?;
-        let layout = keys.iter().map(|k| k.0).chain(aggs.iter().map(|a| a.0)).collect();
-        let rows = match keys.is_empty() {
-            true => 1.0,
-            false if b.is_counted => self.known.combinations(keys.iter().map(|(_, e)| e), b.rows),
-            false => b.rows * 0.3,
-        };
-        let node = Node::Aggregate { input: b.node, keys: keys_out, aggs: aggs_out };
-        Ok(Built { is_counted: b.is_counted, ..Built::plain(node, layout, rows) })
     }
 
     fn distinct(&mut self, rel: &Rel, input: &Rel, on: Option<&[Expr]>, wish: Wish) -> Result<Built> {
@@ -447,7 +424,11 @@ impl Compiler<'_> {
             let aggs = vec![self.agg(call, &b.layout)?];
             let one = Scalar { expr: Expr::Const(Datum::Int(1)), pending: false };
             let first = Node::Limit { input: b.node, limit: Some(one), offset: None };
-            let found = Built::plain(Node::Aggregate { input: Arc::new(first), keys: Vec::new(), aggs }, vec![*out], 1.0);
+            let found = Built::plain(
+                Node::Aggregate { input: Arc::new(first), keys: Vec::new(), aggs, in_order: false },
+                vec![*out],
+                1.0,
+            );
             all = Some(match all {
                 None => found,
                 Some(left) => {

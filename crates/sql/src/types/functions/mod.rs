@@ -146,7 +146,7 @@ impl Aggregate {
 
 /// The state of one aggregate over one group. `DISTINCT`, `ORDER BY` and `FILTER` are the
 /// executor's.
-pub trait Accumulator: Send {
+pub trait Accumulator: Send + Sync {
     /// One row's arguments, cast to [`Aggregate::args`]. Rows with `NULL` are skipped inside where
     /// the aggregate says so.
     fn add(&mut self, ctx: &EvalContext, args: &[Datum]) -> Result<()>;

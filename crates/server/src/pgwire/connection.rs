@@ -7,10 +7,11 @@ use super::login;
 use super::server::{PgServer, Phase};
 use super::startup;
 use super::wire::{Watch, Wire};
+use meridian_base::runtime::BoxFuture;
 use meridian_base::{Error, Result};
 use meridian_node::strangers::Place;
 use meridian_sql::catalog::hba::Way;
-use meridian_sql::session::{CancelHandle, ClientSession, Output, TransactionStatus};
+use meridian_sql::session::{Answer, CancelHandle, ClientSession, Output, TransactionStatus};
 use pgwire::messages::response::TransactionStatus as WireStatus;
 use std::pin::{Pin, pin};
 use std::time::Duration;
@@ -119,8 +120,9 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send>(
         return;
     }
     let (watch, cancel) = (wire.watch(), session.cancel_handle());
-    let mut connection = Connection { wire, session, watch, cancel, skipping: false };
-    if let Err(error) = connection.serve(server).await {
+    let ends = Ends::new(server, &cancel);
+    let mut connection = Connection { wire, session, watch, cancel, ends, skipping: false };
+    if let Err(error) = connection.serve().await {
         connection.session.end(&error, &mut connection.wire);
         connection.wire.fatal(&error);
         let _ = connection.wire.send().await;
@@ -151,8 +153,38 @@ struct Connection<S> {
     session: Box<dyn ClientSession>,
     watch: Watch<S>,
     cancel: CancelHandle,
+    ends: Ends,
     /// An error of the extended protocol: everything up to `Sync` is ignored.
     skipping: bool,
+}
+
+/// What ends a session that waits for its client. Each waits from its first use to the end of the
+/// connection: to begin anew after every message takes as long as to read it.
+struct Ends {
+    terminated: BoxFuture<'static, ()>,
+    /// Sessions outside of transactions are to end.
+    draining: BoxFuture<'static, ()>,
+    ending: BoxFuture<'static, ()>,
+}
+
+impl Ends {
+    fn new(server: &PgServer, cancel: &CancelHandle) -> Ends {
+        let cancel = cancel.clone();
+        Ends {
+            terminated: Box::pin(async move { cancel.terminated().await }),
+            draining: Box::pin(server.reaches(Phase::Draining)),
+            ending: Box::pin(server.reaches(Phase::Ending)),
+        }
+    }
+    /// Waits until a session in this state is to end.
+    async fn next(&mut self, status: TransactionStatus) {
+        let phase = if status == TransactionStatus::Idle { &mut self.draining } else { &mut self.ending };
+        tokio::select! {
+            biased;
+            () = phase => {}
+            () = &mut self.terminated => {}
+        }
+    }
 }
 
 /// What the loop does after a message.
@@ -164,9 +196,9 @@ enum Next {
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
     /// Answers messages until the client leaves. The error ends the connection and is the last
     /// thing it hears.
-    async fn serve(&mut self, server: &PgServer) -> Result<()> {
+    async fn serve(&mut self) -> Result<()> {
         loop {
-            let Some(message) = self.next_message(server).await? else { return Ok(()) };
+            let Some(message) = self.next_message().await? else { return Ok(()) };
             let next = match message {
                 Ok(message) => self.answer(message).await?,
                 Err(malformed) => self.answer_malformed(malformed).await?,
@@ -180,7 +212,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
         }
     }
     /// The next message; `None` when the client is gone.
-    async fn next_message(&mut self, server: &PgServer) -> Result<Option<Result<Message, Malformed>>> {
+    async fn next_message(&mut self) -> Result<Option<Result<Message, Malformed>>> {
         loop {
             if let Some(message) = frontend::next(&mut self.wire.input)? {
                 return Ok(Some(message));
@@ -193,10 +225,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
                     Ok(true) => {}
                     _ => return Ok(None),
                 },
-                () = server.wait_to_end(status) => {
-                    return Err(Error::sql("57P01", "terminating connection due to administrator command"));
-                }
-                () = self.cancel.terminated() => {
+                () = self.ends.next(status) => {
                     return Err(Error::sql("57P01", "terminating connection due to administrator command"));
                 }
                 () = sleep(idle.as_ref().map(|(t, _)| *t)) => {
@@ -237,7 +266,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
             Message::Query(query) => return self.query(&query).await,
             Message::Sync => {
                 self.skipping = false;
-                watched(&self.watch, &self.cancel, pin!(self.session.sync(&mut self.wire))).await;
+                if let Answer::Later(work) = self.session.sync(&mut self.wire) {
+                    watched(&self.watch, &self.cancel, pin!(work)).await;
+                }
                 return self.ready().await;
             }
             Message::Flush => {
@@ -282,10 +313,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
         match message {
             Message::Parse { name, query, types } => session.parse(text(&name)?, text(&query)?, &types, wire).await,
             Message::Bind { portal, statement, arguments } => {
-                session.bind(text(&portal)?, text(&statement)?, arguments, wire).await
+                match session.bind(text(&portal)?, text(&statement)?, arguments, wire) {
+                    Answer::Now(done) => done,
+                    Answer::Later(work) => work.await,
+                }
             }
-            Message::Describe { what: Target::Statement, name } => session.describe_statement(text(&name)?, wire).await,
-            Message::Describe { what: Target::Portal, name } => session.describe_portal(text(&name)?, wire).await,
+            Message::Describe { what: Target::Statement, name } => session.describe_statement(text(&name)?, wire),
+            Message::Describe { what: Target::Portal, name } => session.describe_portal(text(&name)?, wire),
             Message::Execute { portal, max_rows } => {
                 let last = frontend::next_is_sync(&wire.input);
                 watched(&self.watch, &self.cancel, pin!(session.execute(text(&portal)?, max_rows, last, wire))).await

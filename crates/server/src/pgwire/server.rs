@@ -6,7 +6,7 @@ use bytes::Bytes;
 use meridian_base::SessionId;
 use meridian_node::refusals::Refusals;
 use meridian_node::strangers::{Place, Strangers};
-use meridian_sql::session::{self, CancelHandle, SessionFactory, Shared, TransactionStatus};
+use meridian_sql::session::{self, CancelHandle, SessionFactory, Shared};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -200,12 +200,13 @@ impl PgServer {
             cancel.cancel();
         }
     }
-    /// Ends when a session in this state is to end.
-    pub(super) async fn wait_to_end(&self, status: TransactionStatus) {
-        let last = if status == TransactionStatus::Idle { Phase::Draining } else { Phase::Ending };
+    /// Waits for a phase, or one after it.
+    pub(super) fn reaches(&self, last: Phase) -> impl Future<Output = ()> + use<> {
         let mut phase = self.0.phase.subscribe();
-        if phase.wait_for(|p| *p >= last).await.is_err() {
-            std::future::pending().await
+        async move {
+            if phase.wait_for(|p| *p >= last).await.is_err() {
+                std::future::pending().await
+            }
         }
     }
 }

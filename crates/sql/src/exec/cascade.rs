@@ -27,6 +27,10 @@ pub(crate) async fn check<T: Transaction>(
     changes: Changes,
     rt: &mut Runtime<'_, T>,
 ) -> Result<()> {
+    let id = table.table.id;
+    if keys.children.get(&id).is_none_or(Vec::is_empty) && keys.parents.get(&id).is_none_or(Vec::is_empty) {
+        return Ok(());
+    }
     check_level(table, keys, changes, rt, 0).await
 }
 

@@ -285,24 +285,40 @@ pub(crate) async fn work_on_rows<T: Transaction>(
 pub struct Execution {
     prepared: Arc<Prepared>,
     params: Vec<Datum>,
+    /// Of operators; a point statement has none.
+    running: Option<Box<Running>>,
+    is_done: bool,
+}
+
+struct Running {
     shared: Shared,
     op: Option<Op>,
     /// Rows computed and not yet sent.
     ahead: std::collections::VecDeque<Row>,
-    is_done: bool,
-    sent: u64,
+}
+
+impl Running {
+    fn new() -> Box<Running> {
+        let shared = Shared { memo: Memo::of_execution(), ..Shared::default() };
+        Box::new(Running { shared, op: None, ahead: Default::default() })
+    }
 }
 
 impl Execution {
     /// Ready to start; nothing is read yet.
     pub fn new(prepared: Arc<Prepared>, params: Vec<Datum>) -> Execution {
-        let ahead = Default::default();
-        let shared = Shared { memo: Memo::of_execution(), ..Shared::default() };
-        Execution { prepared, params, shared, op: None, ahead, is_done: false, sent: 0 }
+        Execution { prepared, params, running: None, is_done: false }
     }
     /// The statement.
     pub fn prepared(&self) -> &Arc<Prepared> {
         &self.prepared
+    }
+    /// Counts rows and time by node from here on.
+    fn measure(&mut self) {
+        self.running.get_or_insert_with(Running::new).shared.stats = Some(BTreeMap::new());
+    }
+    fn measured(&mut self) -> BTreeMap<usize, Stat> {
+        self.running.as_mut().and_then(|running| running.shared.stats.take()).unwrap_or_default()
     }
     /// Sends up to `max_rows` rows (all, if `None`) to the sink. DML always runs to its end first.
     pub async fn fetch<T: Transaction>(
@@ -313,33 +329,33 @@ impl Execution {
         sink: &mut dyn RowSink,
     ) -> Result<Fetched> {
         txn.uses(&self.prepared.descriptors);
-        let prepared = self.prepared.clone();
-        if let (Plan::Fast(fast), None, false, None | Some(2..)) = (&prepared.plan, &self.op, self.is_done, max_rows) {
+        if let (Plan::Fast(fast), None, false, None | Some(2..)) = (&self.prepared.plan, &self.running, self.is_done, max_rows) {
             // One row at most: nothing is left to fetch.
             self.is_done = true;
             return fast::run(fast, &self.params, txn, ctx, sink).await.map(Fetched::Done);
         }
+        let prepared = self.prepared.clone();
         let types: Vec<Type> = prepared.columns.iter().map(|c| c.ty.clone()).collect();
         let max = max_rows.unwrap_or(u64::MAX);
         let mut sent = 0u64;
         loop {
-            while let Some(row) = self.ahead.front() {
+            let running = self.running.get_or_insert_with(Running::new);
+            while let Some(row) = running.ahead.front() {
                 if sent == max {
                     return Ok(Fetched::Suspended { rows: sent });
                 }
                 if prepared.returns_rows() {
                     sink.row(row, &types)?;
                 }
-                self.ahead.pop_front();
+                running.ahead.pop_front();
                 sent += 1;
-                self.sent += 1;
                 if sink.is_full() {
                     sink.drain().await?;
                 }
             }
             if self.is_done {
                 let is_change = matches!(prepared.tag, Tag::Insert | Tag::Update | Tag::Delete | Tag::Merge);
-                let rows = if is_change { self.shared.changed } else { sent };
+                let rows = if is_change { running.shared.changed } else { sent };
                 return Ok(Fetched::Done(Affected { rows }));
             }
             if sent == max && max > 0 {
@@ -350,29 +366,36 @@ impl Execution {
             let want = usize::try_from(max - sent).unwrap_or(usize::MAX);
             // On the heap, once for a batch: the state of all operators would make that of a point
             // statement larger.
-            Box::pin(self.produce(txn, ctx, want)).await?;
+            self.is_done = Box::pin(running.produce(&prepared, &self.params, txn, ctx, want)).await?;
         }
     }
+}
 
-    async fn produce<T: Transaction>(&mut self, txn: &mut T, ctx: &ExecContext<'_>, want: usize) -> Result<()> {
+impl Running {
+    /// Computes more rows; `true` after the last.
+    async fn produce<T: Transaction>(
+        &mut self,
+        prepared: &Prepared,
+        params: &[Datum],
+        txn: &mut T,
+        ctx: &ExecContext<'_>,
+        want: usize,
+    ) -> Result<bool> {
         ctx.interrupt.check()?;
-        let prepared = self.prepared.clone();
         let node = match &prepared.plan {
             Plan::General(node) => node.clone(),
             Plan::Fast(fast) => fast.node.clone(),
             Plan::Explain { inner, analyze } => {
-                let lines = explain::explain(inner, *analyze, &self.params, txn, ctx).await?;
+                let lines = explain::explain(inner, *analyze, params, txn, ctx).await?;
                 self.ahead.extend(lines.into_iter().map(|l| vec![Datum::Text(l.into())]));
-                self.is_done = true;
-                return Ok(());
+                return Ok(true);
             }
         };
         let op = self.op.get_or_insert_with(|| Op::new(&node, &Arc::from([])));
-        let mut rt = Runtime { txn, ctx, params: &self.params, shared: &mut self.shared };
-        match op.next(&mut rt, want).await? {
-            Some(rows) => self.ahead.extend(rows),
-            None => self.is_done = true,
-        }
-        Ok(())
+        let mut rt = Runtime { txn, ctx, params, shared: &mut self.shared };
+        let rows = op.next(&mut rt, want).await?;
+        let is_done = rows.is_none();
+        self.ahead.extend(rows.unwrap_or_default());
+        Ok(is_done)
     }
 }

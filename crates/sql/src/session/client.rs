@@ -12,6 +12,15 @@ use meridian_base::{Error, Result, limits};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// What is done when the call returns, as a rule, or what is left of it: to make a future and to
+/// free it takes as long as a short message does.
+pub enum Answer<'a, T> {
+    /// It is done.
+    Now(T),
+    /// It has to wait for something.
+    Later(BoxFuture<'a, T>),
+}
+
 /// A session, as the messages of its client drive it. Each method is that of [`Session`].
 #[allow(missing_docs)]
 pub trait ClientSession: Send {
@@ -33,9 +42,9 @@ pub trait ClientSession: Send {
         statement: &'a str,
         arguments: BindArguments,
         out: &'a mut dyn Output,
-    ) -> BoxFuture<'a, Result<()>>;
-    fn describe_statement<'a>(&'a mut self, name: &'a str, out: &'a mut dyn Output) -> BoxFuture<'a, Result<()>>;
-    fn describe_portal<'a>(&'a mut self, name: &'a str, out: &'a mut dyn Output) -> BoxFuture<'a, Result<()>>;
+    ) -> Answer<'a, Result<()>>;
+    fn describe_statement(&mut self, name: &str, out: &mut dyn Output) -> Result<()>;
+    fn describe_portal(&mut self, name: &str, out: &mut dyn Output) -> Result<()>;
     fn execute<'a>(
         &'a mut self,
         portal: &'a str,
@@ -46,7 +55,7 @@ pub trait ClientSession: Send {
     fn close_statement(&mut self, name: &str, out: &mut dyn Output) -> Result<()>;
     fn close_portal(&mut self, name: &str, out: &mut dyn Output) -> Result<()>;
     fn before_flush<'a>(&'a mut self, out: &'a mut dyn Output) -> BoxFuture<'a, Result<()>>;
-    fn sync<'a>(&'a mut self, out: &'a mut dyn Output) -> BoxFuture<'a, ()>;
+    fn sync<'a>(&'a mut self, out: &'a mut dyn Output) -> Answer<'a, ()>;
     fn fail(&mut self, error: &Error, out: &mut dyn Output);
     fn end(&mut self, error: &Error, out: &mut dyn Output);
 }
@@ -97,16 +106,19 @@ impl<E: Environment> ClientSession for Session<E> {
         &'a mut self,
         portal: &'a str,
         statement: &'a str,
-        arguments: BindArguments,
+        mut arguments: BindArguments,
         out: &'a mut dyn Output,
-    ) -> BoxFuture<'a, Result<()>> {
-        Box::pin(Session::bind(self, portal, statement, arguments, out))
+    ) -> Answer<'a, Result<()>> {
+        match Session::bind_at_once(self, portal, statement, &mut arguments, out) {
+            Some(done) => Answer::Now(done),
+            None => Answer::Later(Box::pin(Session::bind(self, portal, statement, arguments, out))),
+        }
     }
-    fn describe_statement<'a>(&'a mut self, name: &'a str, out: &'a mut dyn Output) -> BoxFuture<'a, Result<()>> {
-        Box::pin(Session::describe_statement(self, name, out))
+    fn describe_statement(&mut self, name: &str, out: &mut dyn Output) -> Result<()> {
+        Session::describe_statement(self, name, out)
     }
-    fn describe_portal<'a>(&'a mut self, name: &'a str, out: &'a mut dyn Output) -> BoxFuture<'a, Result<()>> {
-        Box::pin(Session::describe_portal(self, name, out))
+    fn describe_portal(&mut self, name: &str, out: &mut dyn Output) -> Result<()> {
+        Session::describe_portal(self, name, out)
     }
     fn execute<'a>(
         &'a mut self,
@@ -126,8 +138,11 @@ impl<E: Environment> ClientSession for Session<E> {
     fn before_flush<'a>(&'a mut self, out: &'a mut dyn Output) -> BoxFuture<'a, Result<()>> {
         Box::pin(Session::before_flush(self, out))
     }
-    fn sync<'a>(&'a mut self, out: &'a mut dyn Output) -> BoxFuture<'a, ()> {
-        Box::pin(Session::sync(self, out))
+    fn sync<'a>(&'a mut self, out: &'a mut dyn Output) -> Answer<'a, ()> {
+        match Session::sync_at_once(self, out) {
+            true => Answer::Now(()),
+            false => Answer::Later(Box::pin(Session::sync(self, out))),
+        }
     }
     fn fail(&mut self, error: &Error, out: &mut dyn Output) {
         Session::fail(self, error, out);

@@ -118,7 +118,7 @@ impl<E: Environment> Session<E> {
             self.check_privileges(&prepared, &catalog)?;
             let execution = Execution::new(prepared.clone(), Vec::new());
             let plan = crate::shared::plans::Plan::new(prepared, &catalog, &self.names);
-            let named = Arc::new(Named { statement: query, declared: Vec::new(), plan: Some(plan) });
+            let named = Arc::new(Named::new(query, Vec::new(), Some(plan)));
             let formats = if declaration.binary == Some(true) { Formats::AllBinary } else { Formats::AllText };
             self.add_portal(&name, named, Vec::new(), formats, PortalState::Running(execution));
         }

@@ -13,6 +13,7 @@ use crate::parse::{self, Kind, Statement};
 use crate::plan;
 use crate::shared::plans::Plan;
 use crate::shared::retry::Attempts;
+use crate::shared::shown;
 use crate::types::{Datum, EvalContext, Type};
 use bytes::Bytes;
 use meridian_base::{Error, Result};
@@ -29,9 +30,17 @@ pub struct BindArguments {
     pub result_formats: Formats,
 }
 
+impl BindArguments {
+    fn bytes(&self) -> usize {
+        self.values.iter().flatten().map(Bytes::len).sum()
+    }
+}
+
 /// A prepared statement.
 pub(super) struct Named {
     pub statement: Arc<Statement>,
+    /// Its text as others see it while it runs.
+    pub shown: Arc<str>,
     /// Declared parameter types, by OID.
     pub declared: Vec<u32>,
     /// `None`: it is not planned but run as it is.
@@ -39,6 +48,10 @@ pub(super) struct Named {
 }
 
 impl Named {
+    pub fn new(statement: Arc<Statement>, declared: Vec<u32>, plan: Option<Plan>) -> Named {
+        let shown = shown(&statement.text).into();
+        Named { statement, shown, declared, plan }
+    }
     pub fn params(&self) -> &[Type] {
         self.plan.as_ref().map_or(&[], |p| &p.prepared.params)
     }
@@ -107,7 +120,7 @@ impl<E: Environment> Session<E> {
             true => Some(self.plan(&statement, &statement.text, types).await?),
             false => None,
         };
-        Ok(Named { statement, declared: types.to_vec(), plan })
+        Ok(Named::new(statement, types.to_vec(), plan))
     }
     /// An error does to the transaction what errors do.
     fn answer<T>(&mut self, result: Result<T>, out: &mut dyn Output) -> Result<T> {
@@ -131,7 +144,35 @@ impl<E: Environment> Session<E> {
         out.bind_complete();
         Ok(())
     }
+    /// The same, if nothing has to be waited for: the plan fits, and the arguments are short.
+    pub fn bind_at_once(
+        &mut self,
+        portal: &str,
+        statement: &str,
+        arguments: &mut BindArguments,
+        out: &mut dyn Output,
+    ) -> Option<Result<()>> {
+        let made = self.make_portal_at_once(portal, statement, arguments).transpose()?;
+        Some(self.answer(made, out).map(|()| out.bind_complete()))
+    }
+    fn make_portal_at_once(&mut self, name: &str, statement: &str, arguments: &mut BindArguments) -> Result<Option<()>> {
+        let named = self.to_bind(name, statement)?;
+        if aside::is_long(arguments.bytes()) || named.plan.as_ref().is_some_and(|p| !p.is_of(&self.catalog(), &self.names)) {
+            return Ok(None);
+        }
+        check_arguments(statement, &named, arguments)?;
+        let params = values_of(arguments, named.params(), &self.eval)?;
+        self.put_portal(name, named, params, std::mem::take(&mut arguments.result_formats)).map(Some)
+    }
     async fn make_portal(&mut self, name: &str, statement: &str, arguments: BindArguments) -> Result<()> {
+        let named = self.to_bind(name, statement)?;
+        let named = self.current(statement, named).await?;
+        check_arguments(statement, &named, &arguments)?;
+        let params = self.arguments(&named, &arguments).await?;
+        self.put_portal(name, named, params, arguments.result_formats)
+    }
+    /// The statement of a new portal.
+    fn to_bind(&mut self, name: &str, statement: &str) -> Result<Arc<Named>> {
         self.refresh();
         let named = self.find_statement(statement)?;
         if !super::simple::may_run_in_failed_block(&named.statement.kind) {
@@ -140,16 +181,17 @@ impl<E: Environment> Session<E> {
         if !name.is_empty() && self.portals.contains_key(name) {
             return Err(Error::sql("42P03", format!("cursor \"{name}\" already exists")));
         }
-        let named = self.current(statement, named).await?;
-        let params = self.arguments(statement, &named, &arguments).await?;
-        if let Formats::Each(each) = &arguments.result_formats {
+        Ok(named)
+    }
+    fn put_portal(&mut self, name: &str, named: Arc<Named>, params: Vec<Datum>, formats: Formats) -> Result<()> {
+        if let Formats::Each(each) = &formats {
             let columns = self.columns_of(&named).len();
             if each.len() != columns {
                 let message = format!("bind message has {} result formats but query has {columns} columns", each.len());
                 return Err(Error::sql("08P01", message));
             }
         }
-        self.add_portal(name, named, params, arguments.result_formats, PortalState::Ready);
+        self.add_portal(name, named, params, formats, PortalState::Ready);
         Ok(())
     }
     /// A prepared statement with a plan that fits the catalog and the search path as they are now.
@@ -174,22 +216,9 @@ impl<E: Environment> Session<E> {
         }
         Ok(again)
     }
-    async fn arguments(&mut self, statement: &str, named: &Named, arguments: &BindArguments) -> Result<Vec<Datum>> {
-        let (types, values) = (named.params(), &arguments.values);
-        if types.len() != values.len() {
-            let (given, needed) = (values.len(), types.len());
-            let message =
-                format!("bind message supplies {given} parameters, but prepared statement \"{statement}\" requires {needed}");
-            return Err(Error::sql("08P01", message));
-        }
-        if let Formats::Each(each) = &arguments.formats
-            && each.len() != values.len()
-        {
-            let message = format!("bind message has {} parameter formats but {} parameters", each.len(), values.len());
-            return Err(Error::sql("08P01", message));
-        }
-        let bytes = values.iter().flatten().map(Bytes::len).sum();
-        if !aside::is_long(bytes) {
+    async fn arguments(&mut self, named: &Named, arguments: &BindArguments) -> Result<Vec<Datum>> {
+        let types = named.params();
+        if !aside::is_long(arguments.bytes()) {
             return values_of(arguments, types, &self.eval);
         }
         let (arguments, types, eval) = (arguments.clone(), types.to_vec(), self.eval.clone());
@@ -197,7 +226,7 @@ impl<E: Environment> Session<E> {
     }
 
     /// `Describe` of a statement.
-    pub async fn describe_statement(&mut self, name: &str, out: &mut dyn Output) -> Result<()> {
+    pub fn describe_statement(&mut self, name: &str, out: &mut dyn Output) -> Result<()> {
         let named = self.find_statement(name);
         let named = self.answer(named, out)?;
         out.parameter_description(named.params());
@@ -205,7 +234,7 @@ impl<E: Environment> Session<E> {
         Ok(())
     }
     /// `Describe` of a portal.
-    pub async fn describe_portal(&mut self, name: &str, out: &mut dyn Output) -> Result<()> {
+    pub fn describe_portal(&mut self, name: &str, out: &mut dyn Output) -> Result<()> {
         let Some(portal) = self.portals.get(name) else {
             return self.answer(Err(no_portal(name)), out);
         };
@@ -236,7 +265,7 @@ impl<E: Environment> Session<E> {
         let Some(mut open) = self.portals.remove(portal) else {
             return self.answer(Err(no_portal(portal)), out);
         };
-        self.start_request(&open.named.statement.text);
+        self.start_shown(&open.named.shown.clone());
         let timeout = self.setting(|v| v.statement_timeout);
         let timer = timeout.map(|t| Timer::start(Some(t), &self.cancel, self.env.now_micros()));
         let result = self.execute_portal(&mut open, max_rows, last, out).await;
@@ -347,12 +376,26 @@ impl<E: Environment> Session<E> {
     /// `Sync`: ends the implicit transaction. An error has been written to `out`, in the place of
     /// what it makes untrue if that was not sent yet. The caller sends `ReadyForQuery`.
     pub async fn sync(&mut self, out: &mut dyn Output) {
-        if self.block.as_ref().is_some_and(|b| !b.explicit)
+        if self.has_implicit_block()
             && let Err(error) = self.commit_block().await
         {
             self.fail(&error, out);
             out.error(&crate::shared::retry::final_error(error));
         }
+        self.synced(out);
+    }
+    /// The same, if there is nothing to commit; `false`: there is.
+    pub fn sync_at_once(&mut self, out: &mut dyn Output) -> bool {
+        let is_over = !self.has_implicit_block();
+        if is_over {
+            self.synced(out);
+        }
+        is_over
+    }
+    fn has_implicit_block(&self) -> bool {
+        self.block.as_ref().is_some_and(|b| !b.explicit)
+    }
+    fn synced(&mut self, out: &mut dyn Output) {
         if self.block.is_none() {
             self.portals.clear();
         }
@@ -395,7 +438,7 @@ impl<E: Environment> Session<E> {
         let catalog = self.catalog();
         let prepared = self.prepare(&statement, &catalog, &declared)?;
         let plan = Plan::new(Arc::new(prepared), &catalog, &self.names);
-        let named = Named { statement: Arc::new(statement), declared: oids, plan: Some(plan) };
+        let named = Named::new(Arc::new(statement), oids, Some(plan));
         self.statements.insert(name.to_string(), Arc::new(named));
         Ok(())
     }
@@ -408,6 +451,23 @@ impl<E: Environment> Session<E> {
 
 pub(super) fn no_portal(name: &str) -> Error {
     Error::sql("34000", format!("portal \"{name}\" does not exist"))
+}
+
+/// As many arguments, and formats of them, as the statement has parameters.
+fn check_arguments(statement: &str, named: &Named, arguments: &BindArguments) -> Result<()> {
+    let (needed, given) = (named.params().len(), arguments.values.len());
+    if needed != given {
+        let message =
+            format!("bind message supplies {given} parameters, but prepared statement \"{statement}\" requires {needed}");
+        return Err(Error::sql("08P01", message));
+    }
+    if let Formats::Each(each) = &arguments.formats
+        && each.len() != given
+    {
+        let message = format!("bind message has {} parameter formats but {given} parameters", each.len());
+        return Err(Error::sql("08P01", message));
+    }
+    Ok(())
 }
 
 /// Reads the arguments of a portal.

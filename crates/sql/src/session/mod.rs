@@ -61,7 +61,7 @@ pub use crate::env::pid;
 pub use crate::plan::OutputColumn;
 pub use crate::shared::{CancelHandle, Shared};
 pub use crate::types::Format;
-pub use client::{ClientSession, SessionFactory};
+pub use client::{Answer, ClientSession, SessionFactory};
 pub use extended::BindArguments;
 pub use jobs::adopt;
 pub use output::{CopyInput, Formats, Mark, Notice, Output};

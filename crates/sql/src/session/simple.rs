@@ -8,6 +8,7 @@ use crate::env::{Environment, Transaction};
 use crate::parse::{self, Kind, Statement, ast};
 use crate::plan;
 use crate::shared::retry::{Attempts, final_error};
+use crate::shared::shown;
 use crate::types::Datum;
 use futures::FutureExt;
 use meridian_base::{Error, Result};
@@ -80,10 +81,14 @@ impl<E: Environment> Session<E> {
     }
     /// A request from the client begins.
     pub(super) fn start_request(&mut self, text: &str) {
+        self.start_shown(&shown(text));
+    }
+    /// The same for a text as others see it.
+    pub(super) fn start_shown(&mut self, shown: &str) {
         self.refresh();
         self.cancel.rearm();
         self.attempt = 0;
-        self.activity.running(text);
+        self.activity.running(shown);
     }
     /// It is answered.
     pub(super) fn end_request(&mut self) {

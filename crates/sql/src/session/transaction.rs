@@ -470,7 +470,7 @@ mod tests {
     fn what_a_name_stood_for_is_kept_once_however_often_it_changes() {
         let named = || {
             let statement = Arc::new(crate::parse::parse_one_statement("SELECT 1").unwrap());
-            Arc::new(Named { statement, declared: Vec::new(), plan: None })
+            Arc::new(Named::new(statement, Vec::new(), None))
         };
         let first = named();
         let mut told = Uncertified { from: Some(Mark::default()), ..Uncertified::default() };

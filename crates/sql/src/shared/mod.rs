@@ -63,14 +63,13 @@ impl Activity {
     pub(crate) fn new(row: SessionRow) -> Arc<Activity> {
         Arc::new(Activity { row: Mutex::new(row), requests: AtomicU64::new(0) })
     }
-    /// A request begins.
+    /// A request begins, whose text is [`shown`] so.
     pub(crate) fn running(&self, query: &str) {
-        let query = shown(query);
         self.requests.fetch_add(1, Ordering::Relaxed);
         let mut row = self.row.lock();
         row.state = "active";
         row.query.clear();
-        row.query.push_str(&query);
+        row.query.push_str(query);
     }
     /// A statement ended.
     pub(crate) fn resting(&self, state: &'static str) {

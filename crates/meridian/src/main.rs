@@ -5,6 +5,7 @@
 #[macro_use]
 mod say;
 
+mod allocator;
 mod bench;
 mod cert;
 mod client;
@@ -28,27 +29,6 @@ use futures::future::BoxFuture;
 use meridian_base::Result;
 use meridian_server::background_scheduler;
 use std::process::ExitCode;
-
-/// A row on its way is a dozen small allocations, and another thread frees some of them: glibc's
-/// allocator took a third of the session's time in a `COPY` (docs/dependencies.md).
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-/// Freed memory stays with the process for this long (the allocator's own default is 1 s). A load
-/// frees and asks again for the same hundreds of megabytes every few seconds, and the system
-/// clears what it gives back: that was a fifth of the CPU time of `pgbench -i`.
-const PURGE_DELAY_MS: libc::c_long = 10_000;
-
-/// Sets [`PURGE_DELAY_MS`].
-fn keep_freed_memory() {
-    /// `mi_option_purge_delay` of `mimalloc.h`, version 3.
-    const PURGE_DELAY: libc::c_int = 15;
-    unsafe extern "C" {
-        fn mi_option_set(option: libc::c_int, value: libc::c_long);
-    }
-    // SAFETY: the allocator above brings this function; no other thread runs yet.
-    unsafe { mi_option_set(PURGE_DELAY, PURGE_DELAY_MS) };
-}
 
 /// Meridian: a geo-distributed SQL database that speaks PostgreSQL's protocol.
 #[derive(Parser)]
@@ -93,7 +73,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    keep_freed_memory();
+    allocator::keep_freed_memory();
     let command = Cli::parse().command;
     let serves_clients = matches!(command, Command::Demo(_) | Command::Start(_));
     let command: BoxFuture<'static, Result<ExitCode>> = match command {

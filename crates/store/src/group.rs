@@ -325,6 +325,11 @@ impl GroupStore {
         }
     }
 
+    /// With so many bytes more, the cache would still be three quarters full at most.
+    pub(crate) fn has_much_room(&self, bytes: usize) -> bool {
+        self.shared.totals.clean.load(Ordering::Relaxed) + bytes <= self.shared.options.cache_bytes_max / 4 * 3
+    }
+
     pub(crate) fn check_not_retired(&self, flushing: &Flushing) -> Result<()> {
         if flushing.retired { Err(self.dropped()) } else { Ok(()) }
     }

@@ -34,6 +34,14 @@ const STEP_ROWS_MAX: usize = 256;
 /// Values shown in one hold of the lock have no more bytes. One that has more by itself is copied
 /// out.
 const SHOWN_BYTES_MAX: usize = 64 << 10;
+/// How many rows, and how many bytes of them, come along with one that is read from the spaces while
+/// the cache has much room. They are mostly in the block that was read for it, and to find a row
+/// there takes several times as long as to take one more. After a start, or after a load, the rows
+/// in use are in memory many times sooner.
+const BEHIND_ROWS: usize = 32;
+const BEHIND_BYTES: usize = 16 << 10;
+/// What they take in memory, at most.
+const BEHIND_ROOM: usize = 2 * BEHIND_BYTES + BEHIND_ROWS * 256;
 /// A page looks at this many keys for each row it may return, and at this many more, before it
 /// gives a rest back: so that a scan over deleted rows yields too.
 const LOOK_PER_ROW: usize = 4;
@@ -59,7 +67,17 @@ impl GroupStore {
         };
         let current = spaces::current(&*spaces, key)?;
         if let (false, Some(version)) = (is_here, &current) {
-            self.inner.write().table.fill(key, version, epoch, &self.shared.totals);
+            // What cannot be read there is for those to tell who ask for it.
+            let behind = match self.has_much_room(BEHIND_ROOM) {
+                true => spaces::current_behind(&*spaces.view(), key, BEHIND_ROWS, BEHIND_BYTES).unwrap_or_default(),
+                false => Vec::new(),
+            };
+            let mut inner = self.inner.write();
+            inner.table.fill(key, version, epoch, &self.shared.totals);
+            for (key, version) in &behind {
+                inner.table.fill(key.as_bytes(), version, epoch, &self.shared.totals);
+            }
+            drop(inner);
             self.evict(EVICT_CALLS_FILL);
         }
         match current {

@@ -17,6 +17,22 @@ pub(crate) fn current(spaces: &dyn Spaces, key: &[u8]) -> Result<Option<Version>
     }
 }
 
+/// [`current`] of the keys behind one, of the same index: up to so many, and so many bytes.
+pub(crate) fn current_behind(view: &dyn View, key: &[u8], rows: usize, mut bytes: usize) -> Result<Vec<(Key, Version)>> {
+    let mut found = Vec::new();
+    let behind: RawRange = (Bound::Excluded(key), Bound::Unbounded);
+    view.scan(Space::Current, behind, false, &mut |there, raw| {
+        let is_next = there.first_chunk::<4>() == key.first_chunk::<4>() && raw.len() <= bytes;
+        let Some(version) = is_next.then(|| codec::current(Bytes::copy_from_slice(raw))).flatten() else {
+            return ControlFlow::Break(());
+        };
+        bytes -= raw.len();
+        found.push((Key::new(there), version));
+        if found.len() < rows { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    Ok(found)
+}
+
 /// So many keys are looked up one by one rather than by a walk through the stretch of the space
 /// that they lie in.
 const WALK_KEYS_MIN: usize = 8;

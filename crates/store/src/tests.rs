@@ -694,6 +694,31 @@ fn rows_that_are_read_stay_in_the_cache() {
 }
 
 #[test]
+fn rows_behind_one_that_is_read_come_along_while_there_is_room() {
+    let rows: Vec<_> = (0..200).map(|i| (i, Some("value"))).collect();
+    let read_one = |budget: usize, at: u32| {
+        let (store, groups) = with_cache(budget, 1);
+        apply(&groups[0], 1, 10, &rows);
+        apply(&groups[0], 2, 20, &[(52, None)]);
+        flush(&groups[0]);
+        while cached(&store) > 0 {
+            groups[0].inner.write().table.evict(0, 0, &store.shared.totals);
+        }
+        assert_eq!(newest(&groups[0], at), Some(10));
+        let has = |i: &u32| groups[0].inner.read().table.row(key(*i).as_bytes()).is_some();
+        let there: Vec<u32> = (0..200).filter(has).collect();
+        // What came along is what the spaces have.
+        for i in 0..200 {
+            assert_eq!(newest(&groups[0], i), Some(if i == 52 { 20 } else { 10 }));
+        }
+        there
+    };
+    assert_eq!(read_one(1 << 20, 50), (50..=82).collect::<Vec<_>>());
+    assert_eq!(read_one(1 << 20, 198), [198, 199]);
+    assert_eq!(read_one(0, 50), [] as [u32; 0], "there is no room");
+}
+
+#[test]
 fn what_is_flushed_does_not_keep_the_frame_it_came_in() {
     let (_store, group) = open(&MemoryDisk::new());
     let frame = Bytes::from(vec![7; 1_000]);

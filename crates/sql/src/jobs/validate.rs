@@ -9,10 +9,17 @@ use crate::env::{Environment, Locking, Scan, Transaction};
 use crate::plan::TablePlan;
 use crate::types::functions::text::quote_ident as quote;
 use crate::types::{Datum, Type};
+use bytes::Bytes;
 use meridian_base::{ColumnMask, DescriptorId, Error, GroupId, KeyRange, Result, limits};
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
 
 const PAGE_ROWS: usize = 1_000;
+/// How often the job looks at the clock, in rows, and how long it may have its thread, which
+/// sessions run on, too.
+const LOOK_EVERY: usize = 16;
+const TURN_MAX: Duration = Duration::from_millis(1);
 
 /// 23514: a row that is there breaks a constraint.
 pub(super) fn violated(check: &str, table: &str) -> Error {
@@ -171,8 +178,17 @@ async fn each_row<E: Environment>(
     let Some(mut source) = env.catalog().table_by_id(table) else { return Ok(()) };
     let mut todo = primary_ranges(&source);
     let mut attempt = 0;
+    let (mut bound, mut turn) = (None, Instant::now());
     while let Some((group, range)) = todo.last().cloned() {
-        let Some(plan) = bind(env, table, context)? else { return Ok(()) };
+        let catalog = env.catalog();
+        let plan = match bound.take().filter(|(of, _)| Arc::ptr_eq(of, &catalog)) {
+            Some((_, plan)) => plan,
+            None => match bind(env, table, context)? {
+                Some(plan) => plan,
+                None => return Ok(()),
+            },
+        };
+        bound = Some((catalog, plan.clone()));
         if plan.table().primary().id != source.primary().id {
             // It has moved, or was emptied: what was read so far does not tell what is left.
             source = plan.table().clone();
@@ -181,8 +197,13 @@ async fn each_row<E: Environment>(
         }
         match page(env, &plan, (group, range), context, attempt).await {
             Ok((rows, next)) => {
-                for row in &rows {
-                    visit(&plan, row)?;
+                for (at, row) in rows.into_iter().enumerate() {
+                    if at % LOOK_EVERY == 0 && turn.elapsed() > TURN_MAX {
+                        // Rows that are at hand keep the job from ever waiting for anything.
+                        tokio::task::yield_now().await;
+                        turn = Instant::now();
+                    }
+                    visit(&plan, &plan.decode_row(row)?)?;
                 }
                 todo.pop();
                 todo.extend(next.map(|rest| (group, rest)));
@@ -198,7 +219,7 @@ async fn each_row<E: Environment>(
     Ok(())
 }
 
-type Page = (Vec<Vec<Datum>>, Option<KeyRange>);
+type Page = (Vec<Bytes>, Option<KeyRange>);
 
 async fn page<E: Environment>(
     env: &E,
@@ -214,7 +235,7 @@ async fn page<E: Environment>(
     let found = txn.scan(group, scan).await?;
     let full = found.rows.len() >= PAGE_ROWS;
     let after = found.rows.last().filter(|_| full).map(|(last, _)| KeyRange::new(last.successor(), end));
-    let rows = found.rows.into_iter().map(|(_, bytes)| plan.decode_row(bytes)).collect::<Result<Vec<_>>>()?;
+    let rows = found.rows.into_iter().map(|(_, bytes)| bytes).collect();
     txn.commit().await?;
     Ok((rows, found.rest.or(after).filter(|r| !r.is_empty())))
 }

@@ -16,11 +16,11 @@ use pgwire::messages::response::TransactionStatus as WireStatus;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
 
 /// Serves one connection from its first byte to its end.
 pub async fn run<S: AsyncRead + AsyncWrite + Unpin + Send>(server: &PgServer, stream: S, mut client: Client) {
-    let startup =
-        Startup { deadline: tokio::time::Instant::now() + server.options().startup_timeout, place: server.enter(&client.peer) };
+    let startup = Startup { deadline: Instant::now() + server.options().startup_timeout, place: server.enter(&client.peer) };
     let tls = match (&server.options().security.tls, &client.way) {
         (Some(tls), Way::Host { .. }) => tls.clone(),
         _ => return serve(server, Wire::new(stream), &client, startup).await,
@@ -54,7 +54,7 @@ fn say_silent(server: &PgServer, peer: &str) {
 
 /// What bounds a client that has not proved who it is.
 struct Startup {
-    deadline: tokio::time::Instant,
+    deadline: Instant,
     place: Place,
 }
 
@@ -121,7 +121,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send>(
     }
     let (watch, cancel) = (wire.watch(), session.cancel_handle());
     let ends = Ends::new(server, &cancel);
-    let mut connection = Connection { wire, session, watch, cancel, ends, skipping: false };
+    let mut connection = Connection { wire, session, watch, cancel, ends, skipping: false, answered: 0, turn: Instant::now() };
     if let Err(error) = connection.serve().await {
         connection.session.end(&error, &mut connection.wire);
         connection.wire.fatal(&error);
@@ -156,7 +156,17 @@ struct Connection<S> {
     ends: Ends,
     /// An error of the extended protocol: everything up to `Sync` is ignored.
     skipping: bool,
+    /// How many messages were answered, and since when without giving the thread to others.
+    answered: u32,
+    turn: Instant,
 }
+
+/// Answers of more bytes are sent before the client asks for them.
+const SENT_BYTES: usize = 64 << 10;
+/// How often the connection looks at the clock, in messages.
+const LOOK_EVERY: u32 = 8;
+/// How long a connection may have the thread without waiting for anything.
+const TURN_MAX: Duration = Duration::from_millis(1);
 
 /// What ends a session that waits for its client. Each waits from its first use to the end of the
 /// connection: to begin anew after every message takes as long as to read it.
@@ -199,16 +209,40 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
     async fn serve(&mut self) -> Result<()> {
         loop {
             let Some(message) = self.next_message().await? else { return Ok(()) };
-            let next = match message {
+            let mut next = match message {
                 Ok(message) => self.answer(message).await?,
                 Err(malformed) => self.answer_malformed(malformed).await?,
             };
+            if self.wire.buffered() > SENT_BYTES && matches!(next, Next::Message) {
+                next = self.send_ahead().await?;
+            }
+            self.pause().await;
             if matches!(next, Next::End) || self.wire.is_broken {
                 return Ok(());
             }
             if self.cancel.is_terminated() {
                 return Err(Error::sql("57P01", "terminating connection due to administrator command"));
             }
+        }
+    }
+    /// Clients may send any number of messages before they ask for the answers.
+    async fn send_ahead(&mut self) -> Result<Next> {
+        match self.session.may_send(&self.wire) {
+            Ok(true) => self.send().await,
+            Ok(false) => Ok(Next::Message),
+            Err(error) => {
+                self.refuse(&error);
+                Ok(Next::Message)
+            }
+        }
+    }
+    /// Messages that are there and answered at once may be many: now and then the other sessions of
+    /// the thread have it.
+    async fn pause(&mut self) {
+        self.answered += 1;
+        if self.answered.is_multiple_of(LOOK_EVERY) && self.turn.elapsed() > TURN_MAX {
+            tokio::task::yield_now().await;
+            self.turn = Instant::now();
         }
     }
     /// The next message; `None` when the client is gone.
@@ -222,7 +256,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
             tokio::select! {
                 biased;
                 filled = self.wire.fill() => match filled {
-                    Ok(true) => {}
+                    Ok(true) => self.turn = Instant::now(),
                     _ => return Ok(None),
                 },
                 () = self.ends.next(status) => {

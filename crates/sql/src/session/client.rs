@@ -54,6 +54,7 @@ pub trait ClientSession: Send {
     ) -> BoxFuture<'a, Result<()>>;
     fn close_statement(&mut self, name: &str, out: &mut dyn Output) -> Result<()>;
     fn close_portal(&mut self, name: &str, out: &mut dyn Output) -> Result<()>;
+    fn may_send(&self, out: &dyn Output) -> Result<bool>;
     fn before_flush<'a>(&'a mut self, out: &'a mut dyn Output) -> BoxFuture<'a, Result<()>>;
     fn sync<'a>(&'a mut self, out: &'a mut dyn Output) -> Answer<'a, ()>;
     fn fail(&mut self, error: &Error, out: &mut dyn Output);
@@ -134,6 +135,9 @@ impl<E: Environment> ClientSession for Session<E> {
     }
     fn close_portal(&mut self, name: &str, out: &mut dyn Output) -> Result<()> {
         Session::close_portal(self, name, out)
+    }
+    fn may_send(&self, out: &dyn Output) -> Result<bool> {
+        Session::may_send(self, out)
     }
     fn before_flush<'a>(&'a mut self, out: &'a mut dyn Output) -> BoxFuture<'a, Result<()>> {
         Box::pin(Session::before_flush(self, out))

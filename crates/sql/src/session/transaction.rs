@@ -317,6 +317,15 @@ impl<E: Environment> Session<E> {
     pub(super) fn has_uncertified(&self, out: &dyn Output) -> bool {
         self.uncertified.from.is_some_and(|from| out.mark() != from)
     }
+    /// Whether what is buffered may be sent before the client asks for it. 53200 if it may not, and
+    /// is too much to keep.
+    pub fn may_send(&self, out: &dyn Output) -> Result<bool> {
+        match self.has_uncertified(out) {
+            false => Ok(true),
+            true if out.buffered() > super::run::HELD_BYTES_MAX => Err(super::run::too_much_held()),
+            true => Ok(false),
+        }
+    }
     /// `Flush`: what an implicit transaction has told so far is about to be sent, and cannot be
     /// taken back afterwards. What it has read is certified before that; its writes are its
     /// client's own, who knows that it has not sent `Sync` yet.

@@ -34,10 +34,10 @@ const STEP_ROWS_MAX: usize = 256;
 /// Values shown in one hold of the lock have no more bytes. One that has more by itself is copied
 /// out.
 const SHOWN_BYTES_MAX: usize = 64 << 10;
-/// How many rows, and how many bytes of them, come along with one that is read from the spaces while
-/// the cache has much room. They are mostly in the block that was read for it, and to find a row
-/// there takes several times as long as to take one more. After a start, or after a load, the rows
-/// in use are in memory many times sooner.
+/// How many rows, and how many bytes of them, come along with one that is read from the spaces
+/// while the cache has much room. They are mostly in the block that was read for it, and to find a
+/// row there takes several times as long as to take one more. After a start, or after a load, the
+/// rows in use are in memory many times sooner.
 const BEHIND_ROWS: usize = 32;
 const BEHIND_BYTES: usize = 16 << 10;
 /// What they take in memory, at most.

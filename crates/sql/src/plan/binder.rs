@@ -341,6 +341,14 @@ impl<'a> Binder<'a> {
     }
     /// Computes what does not depend on anything; errors are left for when it runs.
     pub(crate) fn fold(&self, e: Expr) -> Expr {
+        // As PostgreSQL: what is compared with NULL is not computed, and its errors do not show.
+        if let Expr::Compare(_, sides) = &e
+            && [&sides.0, &sides.1].into_iter().any(|side| matches!(side, Expr::Const(Datum::Null)))
+            && !e.is_volatile()
+            && !e.needs_executor()
+        {
+            return Expr::NULL;
+        }
         if matches!(e, Expr::Const(_)) || !e.is_foldable() {
             return e;
         }

@@ -120,12 +120,12 @@ pub(crate) async fn read<E: Environment>(
     collector.finish(plan, at).await
 }
 
-/// Keeps statistics of a table. Those of columns that were not read stay as they were. Nothing is
-/// kept of a table that is gone.
-pub(crate) async fn keep<E: Environment>(env: &E, table: DescriptorId, new: &TableStatistics) -> Result<()> {
+/// Keeps statistics of tables, in one step. Those of columns that were not read stay as they were.
+/// Nothing is kept of a table that is gone.
+pub(crate) async fn keep<E: Environment>(env: &E, found: &[(DescriptorId, TableStatistics)]) -> Result<()> {
     for attempt in 0..limits::RETRIES_MAX {
         let catalog = env.catalog();
-        let Some(change) = change(&catalog, table, new)? else { return Ok(()) };
+        let Some(change) = change(&catalog, found) else { return Ok(()) };
         match env.change_catalog(catalog.version, change).await {
             Err(e) if e.is_retry() => {
                 let micros_max = 200u64 << attempt.min(9);
@@ -137,22 +137,26 @@ pub(crate) async fn keep<E: Environment>(env: &E, table: DescriptorId, new: &Tab
     Err(Error::retry("schema changes came first, again and again"))
 }
 
-fn change(catalog: &Catalog, table: DescriptorId, new: &TableStatistics) -> Result<Option<CatalogChange>> {
-    let Some(described) = catalog.table_by_id(table) else { return Ok(None) };
-    let mut new = new.clone();
-    if let Some(old) = catalog.statistics_of(table) {
-        let is_live = |o: u32| described.live_columns().any(|(live, _)| live == o);
-        let is_new = |o: u32| new.columns.iter().any(|c| c.ordinal == o);
-        let kept: Vec<_> = old.columns.iter().filter(|c| is_live(c.ordinal) && !is_new(c.ordinal)).cloned().collect();
-        new.columns.extend(kept);
-        new.columns.sort_by_key(|c| c.ordinal);
+fn change(catalog: &Catalog, found: &[(DescriptorId, TableStatistics)]) -> Option<CatalogChange> {
+    let mut next_id = catalog.next_id;
+    let mut put = Vec::with_capacity(found.len());
+    for (table, new) in found {
+        let Some(described) = catalog.table_by_id(*table) else { continue };
+        let mut new = new.clone();
+        if let Some(old) = catalog.statistics_of(*table) {
+            let is_live = |o: u32| described.live_columns().any(|(live, _)| live == o);
+            let is_new = |o: u32| new.columns.iter().any(|c| c.ordinal == o);
+            let kept: Vec<_> = old.columns.iter().filter(|c| is_live(c.ordinal) && !is_new(c.ordinal)).cloned().collect();
+            new.columns.extend(kept);
+            new.columns.sort_by_key(|c| c.ordinal);
+        }
+        let id = catalog.statistics_id(*table).unwrap_or_else(|| {
+            next_id += 1;
+            DescriptorId(next_id - 1)
+        });
+        put.push(Descriptor::Statistics(StoredStatistics::new(id, *table, &new)));
     }
-    let (id, next_id) = match catalog.statistics_id(table) {
-        Some(id) => (id, catalog.next_id),
-        None => (DescriptorId(catalog.next_id), catalog.next_id + 1),
-    };
-    let put = vec![Descriptor::Statistics(StoredStatistics::new(id, table, &new))];
-    Ok(Some(CatalogChange { put, next_id, ..CatalogChange::default() }))
+    (!put.is_empty()).then_some(CatalogChange { put, next_id, ..CatalogChange::default() })
 }
 
 /// The columns of a table that are counted.

@@ -38,8 +38,9 @@ impl<E: Environment> Session<E> {
             let (env, id) = (&self.env, self.options.id);
             let work = async {
                 let found = analyze::read(env, &plan, &ordinals, id, Pace::Full).await?;
-                analyze::keep(env, table.id, &found).await?;
-                Ok(found.rows)
+                let rows = found.rows;
+                analyze::keep(env, &[(table.id, found)]).await?;
+                Ok(rows)
             };
             let rows = interruptible(&self.cancel, work).await?;
             if what.is_verbose {

@@ -15,7 +15,7 @@ use crate::analyze::{self, Pace};
 use crate::env::Environment;
 use crate::plan::{PlanContext, TablePlan};
 use crate::statistics::{ColumnStatistics, TableStatistics};
-use meridian_base::{DescriptorId, Result, SessionId};
+use meridian_base::{DescriptorId, Error, Result, SessionId};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,24 +35,52 @@ impl Default for Attention {
     }
 }
 
+/// Statistics of so many tables are kept in one step of the catalog, if each has few rows.
+const KEPT_AT_ONCE: usize = 32;
+const ROWS_FEW: u64 = 1_000;
+
 /// Runs for as long as the node does.
 pub async fn keep_up<E: Environment>(env: E, shared: Arc<Shared>, attention: Attention) {
     loop {
         tokio::time::sleep(attention.nap).await;
-        for (table, count) in shared.changes.take_due(&env.catalog(), attention.changes_min) {
-            if let Err(e) = renew(&env, &shared, table).await {
-                tracing::info!(error = %e, table = table.0, "the rows of a table are not counted yet");
-                shared.changes.put_back(table, count);
+        let catalog = env.catalog();
+        let mut due = shared.changes.take_due(&catalog, attention.changes_min);
+        // Those that are read soon do not wait for those that take long.
+        let rows = |(table, count): &(DescriptorId, u64)| catalog.statistics_of(*table).map_or(0, |s| s.rows).max(*count);
+        due.sort_by_key(rows);
+        let mut due = due.into_iter().peekable();
+        let (mut found, mut counts) = (Vec::new(), Vec::new());
+        while let Some((table, count)) = due.next() {
+            match count_rows(&env, &shared, table).await {
+                Ok(None) => {}
+                Ok(Some(rows)) => {
+                    found.push((table, rows));
+                    counts.push((table, count));
+                }
+                Err(e) => not_yet(&shared, table, count, &e),
             }
+            if found.len() < KEPT_AT_ONCE && due.peek().is_some_and(|next| rows(next) <= ROWS_FEW) {
+                continue;
+            }
+            if let Err(e) = analyze::keep(&env, &std::mem::take(&mut found)).await {
+                counts.iter().for_each(|(table, count)| not_yet(&shared, *table, *count, &e));
+            }
+            counts.clear();
         }
     }
 }
 
-async fn renew<E: Environment>(env: &E, shared: &Arc<Shared>, id: DescriptorId) -> Result<()> {
+fn not_yet(shared: &Shared, table: DescriptorId, count: u64, error: &Error) {
+    tracing::info!(%error, table = table.0, "the rows of a table are not counted yet");
+    shared.changes.put_back(table, count);
+}
+
+/// What a table has, unless it is hardly different from what it had.
+async fn count_rows<E: Environment>(env: &E, shared: &Arc<Shared>, id: DescriptorId) -> Result<Option<TableStatistics>> {
     let catalog = env.catalog();
-    let Some(table) = catalog.table_by_id(id) else { return Ok(()) };
+    let Some(table) = catalog.table_by_id(id) else { return Ok(None) };
     let database = catalog.schema_by_id(table.schema).and_then(|s| catalog.database_by_id(s.database));
-    let Some(database) = database else { return Ok(()) };
+    let Some(database) = database else { return Ok(None) };
     let options = SessionOptions {
         id: SessionId::default(),
         user: table.owner.clone(),
@@ -65,11 +93,11 @@ async fn renew<E: Environment>(env: &E, shared: &Arc<Shared>, id: DescriptorId) 
     let before = catalog.statistics_of(id).cloned();
     let found = analyze::read(env, &plan, &analyze::ordinals(&table), context.session, Pace::Background).await?;
     // A table that is empty is about to be filled.
-    if before.map_or(found.rows == 0, |before| is_like(&before, &found)) {
-        return Ok(());
+    let is_known = before.map_or(found.rows == 0, |before| is_like(&before, &found));
+    if !is_known {
+        tracing::debug!(table = id.0, rows = found.rows, "the rows of a table are counted");
     }
-    tracing::debug!(table = id.0, rows = found.rows, "the rows of a table are counted");
-    analyze::keep(env, id, &found).await
+    Ok((!is_known).then_some(found))
 }
 
 /// Whether plans would hardly be others: all kept ones are made again for new statistics.

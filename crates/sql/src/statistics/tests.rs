@@ -191,7 +191,7 @@ async fn no_answer_depends_on_statistics() {
         for table in catalog.descriptors.values().filter_map(crate::catalog::relation::TableRef::new) {
             match round {
                 0 => drop(s.query_text("ANALYZE").await.unwrap()),
-                _ => crate::analyze::keep(&env, table.id, &made_up(&mut dice, &table)).await.unwrap(),
+                _ => crate::analyze::keep(&env, &[(table.id, made_up(&mut dice, &table))]).await.unwrap(),
             }
         }
         for (n, (q, before)) in queries.iter().zip(&answers).enumerate() {

@@ -44,8 +44,10 @@ const FAR_BATCH: f64 = 1_000.0;
 /// What a condition leaves that nothing is known about.
 const SOME: f64 = 0.3;
 /// The part of the rows in a range with one bound, or with two, that are not known.
-const HALF_RANGE: f64 = 1.0 / 3.0;
+pub(super) const HALF_RANGE: f64 = 1.0 / 3.0;
 const RANGE: f64 = 0.1;
+/// The same, if both bounds get their values later (PostgreSQL's `DEFAULT_RANGE_INEQ_SEL`).
+const LATER_RANGE: f64 = 0.005;
 /// How many values a column has that was not counted.
 const DISTINCT: f64 = 200.0;
 
@@ -215,7 +217,7 @@ impl Known {
             let lower = range.lower.as_ref().map(place);
             let upper = range.upper.as_ref().map(place);
             return match (lower, upper) {
-                (Some(None), Some(None)) => valued * RANGE,
+                (Some(None), Some(None)) => valued * LATER_RANGE,
                 (Some(None), _) | (_, Some(None)) => valued * RANGE.max(HALF_RANGE / 2.0),
                 (lower, upper) => {
                     let included = |bound: &Option<(Expr, bool)>| bound.as_ref().is_some_and(|b| b.1);

@@ -487,6 +487,7 @@ fn inner_cluster(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
         v
     });
     let mut pending: Vec<Expr> = conds.by_ref().collect();
+    without_outer_joins(&mut leaves, &mut pending);
     if pending.iter().any(is_never_true) && !leaves.iter().any(Rel::changes) {
         return Rel::Values { cols: leaves.iter().flat_map(Rel::cols).collect(), rows: Vec::new() };
     }
@@ -694,6 +695,25 @@ fn valued(c: &Expr) -> Option<ColId> {
             _ => None,
         },
         _ => None,
+    }
+}
+
+/// Left joins among the leaves of which a condition drops all rows without a partner are inner
+/// ones, and what they say of their own left sides may do the same there.
+fn without_outer_joins(leaves: &mut Vec<Rel>, conds: &mut Vec<Expr>) {
+    let is_inner = |leaf: &Rel, conds: &[Expr]| match leaf {
+        Rel::Join { kind: JoinKind::Left, right, .. } => {
+            let cols: BTreeSet<ColId> = right.cols().into_iter().collect();
+            conds.iter().any(|c| !c.is_volatile() && rejects_nulls(c, &cols))
+        }
+        _ => false,
+    };
+    while let Some(at) = leaves.iter().position(|leaf| is_inner(leaf, conds)) {
+        let Rel::Join { left, right, on, .. } = leaves.remove(at) else { return };
+        let (mut found, mut said) = (Vec::new(), Vec::new());
+        flatten(Rel::Join { kind: JoinKind::Inner, left, right, on }, &mut found, &mut said);
+        leaves.splice(at..at, found);
+        said.into_iter().for_each(|c| c.conjuncts(conds));
     }
 }
 

@@ -215,9 +215,9 @@ impl Compiler<'_> {
                 Ok(Built::plain(Node::Function { calls, ordinality: *ordinality }, cols.clone(), 100.0))
             }
             Rel::Filter { input, conds } => {
-                // How many groups meet the conditions is not known.
+                // So many groups meet a condition, as far as is known.
                 if matches!(**input, Rel::Aggregate { .. }) {
-                    self.first = None;
+                    self.first = self.first.map(|first| first / estimate::HALF_RANGE.powi(conds.len().min(3) as i32));
                 }
                 let b = self.rel(input, &with_columns(need, conds.iter()), wish)?;
                 let conds_out = self.scalars(conds, &b.layout)?;
@@ -231,7 +231,7 @@ impl Compiler<'_> {
             Rel::Distinct { input, on } => self.distinct(rel, input, on.as_deref(), wish),
             Rel::Sort { input, keys } => self.sort(input, keys, need),
             Rel::LockRows { input, of, is_limited } => self.lock_rows(input, of, *is_limited, need, wish),
-            Rel::Limit { input, limit, offset } => self.limit(input, limit.as_ref(), offset.as_ref(), need, wish),
+            Rel::Limit { input, limit, offset } => self.limit(input, limit.as_ref(), offset.as_ref(), need),
             Rel::SetOp { op, all, left, right, cols } => {
                 let (l, r) = (self.whole(left)?, self.whole(right)?);
                 let rows = l.1 + r.1;
@@ -417,7 +417,9 @@ impl Compiler<'_> {
             let wish = [(*column, is_max, is_max)];
             let (columns, estimates) = (columns.collect(), Vec::new());
             let of = TableScan { table, base: *base, alias, locking: Locking::None, columns, estimates };
+            self.first = Some(1.0);
             let b = self.in_order(&of, &filters, &wish)?;
+            self.first = None;
             if !b.fixed.contains(column) && !b.order.starts_with(&wish) {
                 return Ok(None);
             }

@@ -93,13 +93,11 @@ explain select a, count(*) from gi group by a having count(*) > 7 order by a lim
 ----
 QUERY PLAN
 Limit
-  ->  Sort
-        Sort Key: gi.a
-        ->  Filter
-              Filter: (count() > 7)
-              ->  Group in batches
-                    Group Key: gi.a
-                    ->  Seq Scan on gi  (rows=4000)
+  ->  Filter
+        Filter: (count() > 7)
+        ->  Group in order
+              Group Key: gi.a
+              ->  Index Only Scan using gi_ab on gi  (rows=4000)
 Regions: us-east1
 (EXPLAIN)
 

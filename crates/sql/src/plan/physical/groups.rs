@@ -3,9 +3,9 @@
 
 use super::super::access;
 use super::super::node::Node;
-use super::super::rel::{AggCall, Rel};
+use super::super::rel::{AggCall, JoinKind, Rel};
 use super::{Built, Compiler, Wish, is_wanted, with_columns};
-use crate::plan::expr::{ColId, Expr};
+use crate::plan::expr::{Cmp, ColId, Expr};
 use meridian_base::Result;
 use std::collections::BTreeSet;
 
@@ -66,7 +66,7 @@ impl Compiler<'_> {
             self.first = Some(rows);
             let b = self.rel(input, need, Some(&wish))?;
             self.first = None;
-            if let Some(order) = self.order_of_groups(keys, &b) {
+            if let Some(order) = self.order_of_groups(input, keys, &b) {
                 return Ok((b, Some(order)));
             }
             self.cost = cost;
@@ -92,9 +92,12 @@ impl Compiler<'_> {
         }
         let held: Vec<Expr> = out.iter().map(|(c, _, _)| Expr::Column(*c)).collect();
         let (descending, nulls_first) = out.first().map_or((false, false), |(_, d, n)| (*d, *n));
+        let mut placed = self.with_followers(input, keys, out.iter().map(|(c, _, _)| *c).collect());
         for (_, c) in &columns {
-            if !out.iter().any(|(known, _, _)| known == c) && !self.follows(*c, |key| columns.iter().any(|(_, c)| *c == key)) {
+            if !placed.contains(c) {
                 out.push((*c, descending, nulls_first));
+                placed.insert(*c);
+                placed = self.with_followers(input, keys, placed);
             }
         }
         let rows = access::rows(input, &[], self.known);
@@ -107,7 +110,7 @@ impl Compiler<'_> {
     }
 
     /// The order of the groups, if the rows of each come one after the other.
-    fn order_of_groups(&self, keys: &[(ColId, Expr)], input: &Built) -> Option<Vec<(ColId, bool, bool)>> {
+    fn order_of_groups(&self, rel: &Rel, keys: &[(ColId, Expr)], input: &Built) -> Option<Vec<(ColId, bool, bool)>> {
         let key_of = |c: ColId| keys.iter().find(|(_, e)| matches!(e, Expr::Column(x) if *x == c)).map(|k| k.0);
         let mut order = Vec::new();
         let mut placed = input.fixed.clone();
@@ -116,16 +119,55 @@ impl Compiler<'_> {
             order.push((key, *descending, *nulls_first));
             placed.insert(*c);
         }
-        let is_placed = |(_, e): &(ColId, Expr)| match e {
-            Expr::Column(c) => placed.contains(c) || self.follows(*c, |key| placed.contains(&key)),
-            _ => false,
-        };
+        let placed = self.with_followers(rel, keys, placed);
+        let is_placed = |(_, e): &(ColId, Expr)| matches!(e, Expr::Column(c) if placed.contains(c));
         keys.iter().all(is_placed).then_some(order)
     }
 
-    /// Whether a column has one value where the columns that are known have one each: it is one of a
-    /// table whose primary key is among them.
-    fn follows(&self, column: ColId, is_known: impl Fn(ColId) -> bool) -> bool {
-        self.known.key_before(column).is_some_and(|key| key.into_iter().all(is_known))
+    /// The columns that have one value where `given` have one each: columns of tables whose primary
+    /// key is among them, and what an inner join says is equal to one of them.
+    fn with_followers(&self, input: &Rel, keys: &[(ColId, Expr)], mut given: BTreeSet<ColId>) -> BTreeSet<ColId> {
+        let mut equal = Vec::new();
+        equalities(input, &mut equal);
+        let mut asked: BTreeSet<ColId> = keys.iter().flat_map(|(_, e)| e.columns()).collect();
+        asked.extend(equal.iter().flat_map(|(a, b)| [*a, *b]));
+        loop {
+            let follows = |c: &ColId| {
+                let is_of_key = || self.known.key_before(*c).is_some_and(|key| key.iter().all(|c| given.contains(c)));
+                let other = |(a, b): &(ColId, ColId)| (a == c && given.contains(b)) || (b == c && given.contains(a));
+                !given.contains(c) && (is_of_key() || equal.iter().any(other))
+            };
+            let more: Vec<ColId> = asked.iter().copied().filter(follows).collect();
+            if more.is_empty() {
+                return given;
+            }
+            given.extend(more);
+        }
+    }
+}
+
+/// Pairs of columns that are equal in every row of a relation.
+fn equalities(rel: &Rel, out: &mut Vec<(ColId, ColId)>) {
+    let mut note = |conds: &[Expr]| {
+        for c in conds {
+            if let Expr::Compare(Cmp::Eq, sides) = c
+                && let (Expr::Column(a), Expr::Column(b)) = (&sides.0, &sides.1)
+            {
+                out.push((*a, *b));
+            }
+        }
+    };
+    match rel {
+        Rel::Filter { input, conds } => {
+            note(conds);
+            equalities(input, out);
+        }
+        Rel::Join { kind: JoinKind::Inner, left, right, on } => {
+            note(on);
+            equalities(left, out);
+            equalities(right, out);
+        }
+        Rel::Join { kind: JoinKind::Left | JoinKind::Semi | JoinKind::Anti, left, .. } => equalities(left, out),
+        _ => {}
     }
 }

@@ -3,7 +3,7 @@
 use super::super::access;
 use super::super::node::{Most, Node, Scalar};
 use super::super::rel::Rel;
-use super::{Built, Compiler, Wish};
+use super::{Built, Compiler};
 use crate::plan::expr::{ColId, Expr};
 use crate::types::Datum;
 use meridian_base::Result;
@@ -17,10 +17,10 @@ impl Compiler<'_> {
         limit: Option<&Expr>,
         offset: Option<&Expr>,
         need: &BTreeSet<ColId>,
-        wish: Wish,
     ) -> Result<Built> {
         self.first = access::first_rows(limit, offset);
-        let b = self.rel(input, need, wish)?;
+        // Which rows they are does not depend on what is done with them.
+        let b = self.rel(input, need, None)?;
         self.first = None;
         let limit_out = limit.map(|e| self.scalar(e, &[])).transpose()?;
         let offset = offset.map(|e| self.scalar(e, &[])).transpose()?;

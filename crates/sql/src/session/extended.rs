@@ -156,7 +156,7 @@ impl<E: Environment> Session<E> {
         Some(self.answer(made, out).map(|()| out.bind_complete()))
     }
     fn make_portal_at_once(&mut self, name: &str, statement: &str, arguments: &mut BindArguments) -> Result<Option<()>> {
-        let named = self.to_bind(name, statement)?;
+        let named = self.statement_for(name, statement)?;
         if aside::is_long(arguments.bytes()) || named.plan.as_ref().is_some_and(|p| !p.is_of(&self.catalog(), &self.names)) {
             return Ok(None);
         }
@@ -165,14 +165,14 @@ impl<E: Environment> Session<E> {
         self.put_portal(name, named, params, std::mem::take(&mut arguments.result_formats)).map(Some)
     }
     async fn make_portal(&mut self, name: &str, statement: &str, arguments: BindArguments) -> Result<()> {
-        let named = self.to_bind(name, statement)?;
+        let named = self.statement_for(name, statement)?;
         let named = self.current(statement, named).await?;
         check_arguments(statement, &named, &arguments)?;
         let params = self.arguments(&named, &arguments).await?;
         self.put_portal(name, named, params, arguments.result_formats)
     }
     /// The statement of a new portal.
-    fn to_bind(&mut self, name: &str, statement: &str) -> Result<Arc<Named>> {
+    fn statement_for(&mut self, name: &str, statement: &str) -> Result<Arc<Named>> {
         self.refresh();
         let named = self.find_statement(statement)?;
         if !super::simple::may_run_in_failed_block(&named.statement.kind) {

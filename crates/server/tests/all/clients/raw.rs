@@ -239,6 +239,22 @@ async fn what_is_sent_ahead_of_an_answer_is_answered() {
 }
 
 #[tokio::test]
+async fn answers_that_nobody_asks_for_are_sent_and_not_kept() {
+    let mut client = connect(ServerOptions::default()).await;
+    client.write_all(&root(0)).await.unwrap();
+    until(&mut client, b'Z').await;
+    let columns: Vec<String> = (0..100).map(|n| format!("{n} AS a_column_with_a_long_name_{n}")).collect();
+    let parse = message(b'P', format!("\0SELECT {}\0\0\0", columns.join(", ")).as_bytes());
+    client.write_all(&[parse, message(b'D', b"S\0").repeat(1_000)].concat()).await.unwrap();
+    // There was no `Sync`. What is left is what fits into a buffer.
+    for _ in 0..950 {
+        assert_eq!(until(&mut client, b'T').await.last().map(|(kind, _)| *kind), Some(b'T'));
+    }
+    client.write_all(&message(b'S', b"")).await.unwrap();
+    assert_eq!(kinds(&until(&mut client, b'Z').await), format!("{}Z", "tT".repeat(50)));
+}
+
+#[tokio::test]
 async fn an_error_of_the_extended_protocol_skips_to_sync() {
     let mut client = connect(ServerOptions::default()).await;
     client.write_all(&root(0)).await.unwrap();

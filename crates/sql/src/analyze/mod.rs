@@ -20,6 +20,7 @@ use crate::statistics::{StoredStatistics, TableStatistics};
 use crate::types::Datum;
 use collect::Collector;
 use meridian_base::{ColumnMask, DescriptorId, Error, Result, SessionId, Timestamp, limits};
+use meridian_placement::Survival;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -117,7 +118,23 @@ pub(crate) async fn read<E: Environment>(
         }
     }
     txn.commit().await?;
-    collector.finish(plan, at).await
+    let mut found = collector.finish(plan, at).await?;
+    if is_kept_at_home(&catalog, table) {
+        for column in &mut found.columns {
+            column.common.clear();
+            column.bounds.clear();
+        }
+    }
+    Ok(found)
+}
+
+/// Whether rows of a table are at their home only (`PLACEMENT RESTRICTED`). The catalog is
+/// everywhere, so statistics have no values of them.
+fn is_kept_at_home(catalog: &Catalog, table: &TableRef) -> bool {
+    table.groups().any(|group| match catalog.descriptors.get(&DescriptorId(group.0)).map(|d| &**d) {
+        Some(Descriptor::Group(group)) => group.placed_as() == Survival::Restricted,
+        _ => false,
+    })
 }
 
 /// Keeps statistics of tables, in one step. Those of columns that were not read stay as they were.

@@ -78,7 +78,7 @@ unsafe impl GlobalAlloc for Allocator {
 
 /// Sets [`PURGE_DELAY_MS`]. Called before another thread runs.
 pub fn keep_freed_memory() {
-    // SAFETY: the option exists, and nobody else reads or sets it now.
+    // SAFETY: mimalloc has this option, and no other thread runs yet that could use it.
     unsafe { mi_option_set(PURGE_DELAY, PURGE_DELAY_MS) };
 }
 

@@ -325,7 +325,7 @@ impl GroupStore {
         }
     }
 
-    /// With so many bytes more, the cache would still be three quarters full at most.
+    /// Whether the cache is at most three quarters full after `bytes` more.
     pub(crate) fn has_much_room(&self, bytes: usize) -> bool {
         self.shared.totals.clean.load(Ordering::Relaxed) + bytes <= self.shared.options.cache_bytes_max / 4 * 3
     }

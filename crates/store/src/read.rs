@@ -67,7 +67,7 @@ impl GroupStore {
         };
         let current = spaces::current(&*spaces, key)?;
         if let (false, Some(version)) = (is_here, &current) {
-            // What cannot be read there is for those to tell who ask for it.
+            // A damaged row among them raises the disk's alarm, and is no error of this read.
             let behind = match self.has_much_room(BEHIND_ROOM) {
                 true => spaces::current_behind(&*spaces.view(), key, BEHIND_ROWS, BEHIND_BYTES).unwrap_or_default(),
                 false => Vec::new(),

@@ -17,7 +17,8 @@ pub(crate) fn current(spaces: &dyn Spaces, key: &[u8]) -> Result<Option<Version>
     }
 }
 
-/// [`current`] of the keys behind one, of the same index: up to so many, and so many bytes.
+/// The newest versions of the keys that follow `key` in its index: at most `rows` of them, and
+/// values of at most `bytes` bytes.
 pub(crate) fn current_behind(view: &dyn View, key: &[u8], rows: usize, mut bytes: usize) -> Result<Vec<(Key, Version)>> {
     let mut found = Vec::new();
     let behind: RawRange = (Bound::Excluded(key), Bound::Unbounded);

@@ -35,7 +35,7 @@ impl Default for Attention {
     }
 }
 
-/// Statistics of so many tables are kept in one step of the catalog, if each has few rows.
+/// One step of the catalog keeps the statistics of at most this many tables of [`ROWS_FEW`] rows.
 const KEPT_AT_ONCE: usize = 32;
 const ROWS_FEW: u64 = 1_000;
 

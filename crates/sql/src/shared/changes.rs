@@ -19,7 +19,7 @@ pub(crate) struct Changes(Mutex<BTreeMap<DescriptorId, Count>>);
 #[derive(Default)]
 struct Count {
     rows: u64,
-    /// How many they were when somebody looked last.
+    /// The value of `rows` at the last [`Changes::take_due`]; `None` before the first.
     before: Option<u64>,
 }
 
@@ -48,7 +48,7 @@ impl Changes {
     }
     /// The tables of which enough was changed, and that they are going to be read: `changes_min`
     /// rows and a tenth, or fewer where the table had fewer. One that was never read is due, too,
-    /// if nothing was changed since somebody looked last.
+    /// if no row of it was changed since the last call.
     pub(crate) fn take_due(&self, catalog: &Catalog, changes_min: u64) -> Vec<(DescriptorId, u64)> {
         let mut due = Vec::new();
         self.0.lock().retain(|table, count| {

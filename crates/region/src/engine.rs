@@ -193,6 +193,9 @@ pub struct Engine {
     lease_asked: bool,
     /// The last grant handed to the log and not applied yet.
     grant_asked: Option<SchemaGrant>,
+    /// The lease on the version before the present one. The catalog is at that version up to its
+    /// bound, whatever came after.
+    lease_before: Option<SchemaGrant>,
     phase: Phase,
     /// `None`: the group's only engine.
     pod: Option<pod::Pod>,
@@ -237,6 +240,7 @@ impl Engine {
             ceiling: Timestamp::MIN,
             lease_asked: false,
             grant_asked: None,
+            lease_before: None,
             phase: Phase::Serving,
             pod: None,
             waits: Waits::default(),

@@ -73,6 +73,21 @@ pub enum Planned {
     Stale,
 }
 
+/// See [`GroupState::planned_with`].
+pub(crate) fn planned(grant: &SchemaGrant, schema: &SchemaUse) -> Planned {
+    if schema.version == grant.version {
+        return Planned::Current;
+    }
+    if schema.version > grant.version {
+        return Planned::Ahead;
+    }
+    let changed_since = |d| grant.changed.iter().any(|(changed, v)| *changed == d && *v > schema.version);
+    match schema.version < grant.complete_from || schema.descriptors.iter().any(|d| changed_since(*d)) {
+        true => Planned::Stale,
+        false => Planned::Current,
+    }
+}
+
 impl GroupState {
     /// An empty group's state, before its first log entry.
     pub fn new(rules: Rules) -> GroupState {
@@ -243,18 +258,7 @@ impl GroupState {
     /// Whether a transaction planned with what this group is granted: the same version, or an older
     /// one none of whose used descriptors has changed.
     pub fn planned_with(&self, schema: &SchemaUse) -> Planned {
-        let grant = &self.grant;
-        if schema.version == grant.version {
-            return Planned::Current;
-        }
-        if schema.version > grant.version {
-            return Planned::Ahead;
-        }
-        let changed_since = |d| grant.changed.iter().any(|(changed, v)| *changed == d && *v > schema.version);
-        match schema.version < grant.complete_from || schema.descriptors.iter().any(|d| changed_since(*d)) {
-            true => Planned::Stale,
-            false => Planned::Current,
-        }
+        planned(&self.grant, schema)
     }
     /// What became of a transaction, if it committed here and its id is above the watermark.
     pub fn outcome(&self, id: TxnId) -> Option<Timestamp> {

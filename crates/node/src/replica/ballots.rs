@@ -69,7 +69,7 @@ fn said(standing: Standing) -> Said {
 }
 
 impl Replica {
-    fn now(&self) -> Timestamp {
+    pub(super) fn now(&self) -> Timestamp {
         Timestamp::from_micros(self.physical())
     }
 

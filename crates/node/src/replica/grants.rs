@@ -12,10 +12,37 @@ use tokio::time::Instant;
 
 /// How often L looks whether the hosts of its pod have acknowledged a grant.
 const LOOK: Duration = Duration::from_millis(1);
+/// For longer than that no read is planned with a version before: the schema's step waits for it.
+const LEASE_BEFORE_MAX: Duration = Duration::from_secs(1);
 
 impl Replica {
-    /// Logs a grant of the catalog; answers with its bound when it is durable.
+    /// Logs a grant of the catalog; answers with its bound when it is durable, and no read can be
+    /// planned with a version before it any more.
     pub async fn grant(&self, grant: SchemaGrant) -> Result<Timestamp> {
+        let bound = self.log_grant(grant).await?;
+        self.outlive_lease_before().await?;
+        Ok(bound)
+    }
+
+    /// Reads that are planned with the version before go on up to the end of its lease.
+    async fn outlive_lease_before(&self) -> Result<()> {
+        loop {
+            let left = {
+                let mut core = self.core.lock();
+                let (_, term) = self.leading(&mut core)?;
+                let Some(until) = term.engine.lease_before() else { return Ok(()) };
+                let now = self.now();
+                if now > until || until.since(now) > LEASE_BEFORE_MAX {
+                    term.engine.end_lease_before();
+                    return Ok(());
+                }
+                until.since(now)
+            };
+            tokio::time::sleep(left.max(LOOK)).await;
+        }
+    }
+
+    async fn log_grant(&self, grant: SchemaGrant) -> Result<Timestamp> {
         self.announce_to_pod(&grant).await?;
         let applied = {
             let mut core = self.core.lock();

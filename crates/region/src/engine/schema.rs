@@ -1,7 +1,7 @@
 //! The primary's side of the schema lease. The catalog's side is [`crate::schema_lease`].
 
 use super::{Engine, Phase, SchemaCheck};
-use crate::state::{GroupState, Planned};
+use crate::state::{GroupState, Planned, planned};
 use crate::waits::WaitFor;
 use meridian_base::record::SchemaGrant;
 use meridian_base::{Conflict, ConflictReason, GroupId, Key, SchemaUse, Timestamp};
@@ -47,6 +47,7 @@ impl Engine {
         let changed = || SchemaCheck::Changed(Conflict { key: Key::MIN, reason: ConflictReason::SchemaChanged });
         match self.planned_with(state, schema) {
             Planned::Ahead => return SchemaCheck::Wait(self.waits.issue(WaitFor::Grant)),
+            Planned::Stale if self.is_of_lease_before(schema, s) => return SchemaCheck::Passed,
             Planned::Stale => return changed(),
             Planned::Current => {}
         }
@@ -57,6 +58,27 @@ impl Engine {
             return changed();
         }
         SchemaCheck::Passed
+    }
+
+    /// Whether a read was planned with the version before the present one, and is under its lease.
+    fn is_of_lease_before(&self, schema: &SchemaUse, s: Timestamp) -> bool {
+        let is_of = |before: &SchemaGrant| {
+            let starts = if schema.version == before.version { before.committed_at } else { Timestamp::MIN };
+            planned(before, schema) == Planned::Current && starts <= s && s <= before.bound
+        };
+        self.lease_before.as_ref().is_some_and(is_of)
+    }
+
+    /// Up to where reads may still be planned with the version before the present one. The catalog
+    /// gets no answer to its grant as long as they may: it takes the answer as a sign that the
+    /// version before is used nowhere.
+    pub fn lease_before(&self) -> Option<Timestamp> {
+        self.lease_before.as_ref().map(|before| before.bound)
+    }
+
+    /// No read is planned with the version before the present one from now on.
+    pub fn end_lease_before(&mut self) {
+        self.lease_before = None;
     }
 
     /// A grant from the catalog. A lowering (a bound below the present one) is obeyed at once. The
@@ -72,6 +94,10 @@ impl Engine {
             return None;
         }
         let used = self.floor.max(state.closed()).min(self.schema_bound(state));
+        // Hosts of a pod answer for themselves.
+        if grant.version > state.grant().version && self.pod.is_none() {
+            self.lease_before = Some(SchemaGrant { bound: self.schema_bound(state), ..state.grant().clone() });
+        }
         let grant = SchemaGrant { bound: grant.bound.max(used), ..grant.clone() };
         self.grant_asked = Some(grant.clone());
         Some(grant)

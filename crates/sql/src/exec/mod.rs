@@ -192,7 +192,7 @@ impl<T: Transaction> Runtime<'_, T> {
 /// Of any value.
 const INLINE: usize = std::mem::size_of::<Datum>();
 
-fn size(d: &Datum) -> usize {
+pub(crate) fn size(d: &Datum) -> usize {
     INLINE
         + match d {
             Datum::Text(t) => t.as_bytes().len(),

@@ -4,13 +4,14 @@
 use super::backfill::{bind, primary_ranges};
 use super::{JobContext, options, pause};
 use crate::catalog::relation::TableRef;
-use crate::catalog::{ForeignKey, Table};
+use crate::catalog::{Catalog, ForeignKey, Table};
 use crate::env::{Environment, Locking, Scan, Transaction};
 use crate::plan::TablePlan;
-use crate::types::functions::text::quote_ident as quote;
 use crate::types::{Datum, Type};
 use bytes::Bytes;
 use meridian_base::{ColumnMask, DescriptorId, Error, GroupId, KeyRange, Result, limits};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -20,6 +21,8 @@ const PAGE_ROWS: usize = 1_000;
 /// sessions run on, too.
 const LOOK_EVERY: usize = 16;
 const TURN_MAX: Duration = Duration::from_millis(1);
+/// So many bytes of keys are looked for at once among the parents, which are read for that.
+const KEYS_BYTES_MAX: usize = 128 << 20;
 
 /// 23514: a row that is there breaks a constraint.
 pub(super) fn violated(check: &str, table: &str) -> Error {
@@ -90,34 +93,39 @@ pub(super) async fn foreign_key<E: Environment>(
     let Some(child) = catalog.table_by_id(table) else { return Ok(()) };
     let Some(fk) = child.foreign_keys.iter().find(|f| f.id == constraint) else { return Ok(()) };
     let Some(parent) = catalog.table_by_id(fk.parent) else { return Ok(()) };
-    let keys = parent_keys(env, &parent, fk, context).await?;
-    let mut suspects: Vec<Vec<Datum>> = Vec::new();
+    let (mut children, mut turn) = (Pages::of(env, table), Turn::default());
     let mut violation = None;
-    each_row(env, table, context, |plan, row| {
-        let values: Vec<Datum> = fk.columns.iter().map(|o| row[*o as usize].clone()).collect();
-        let nulls = values.iter().filter(|v| v.is_null()).count();
-        let is_exempt = if fk.match_full { nulls == values.len() } else { nulls > 0 };
-        if is_exempt || (nulls == 0 && keys.contains(&encoded(&values, &parent, &fk.parent_columns)?)) {
-            return Ok(());
+    let mut waiting = Keys::default();
+    'children: loop {
+        let page = children.next(env, context).await?;
+        let is_last = page.is_none();
+        if let Some((plan, rows)) = page {
+            for row in rows {
+                turn.look().await;
+                let row = plan.decode_row(row)?;
+                let values: Vec<Datum> = fk.columns.iter().map(|o| row[*o as usize].clone()).collect();
+                let nulls = values.iter().filter(|v| v.is_null()).count();
+                if nulls == 0 {
+                    waiting.insert(encoded(&values, &parent, &fk.parent_columns)?, values);
+                } else if fk.match_full && nulls < values.len() {
+                    violation = Some(plan.describe_key(&fk.columns, &values, &context.eval));
+                    break 'children;
+                }
+            }
         }
-        let shown = plan.describe_key(&fk.columns, &values, &context.eval);
-        if nulls > 0 || suspects.len() >= PAGE_ROWS {
-            violation.get_or_insert(shown);
-        } else {
-            suspects.push(values);
-        }
-        Ok(())
-    })
-    .await?;
-    // A parent that came after its table was read may have children by now: look once more.
-    if violation.is_none() && !suspects.is_empty() {
-        let keys = parent_keys(env, &parent, fk, context).await?;
-        for values in suspects {
-            if !keys.contains(&encoded(&values, &parent, &fk.parent_columns)?) {
+        if is_last || waiting.bytes > KEYS_BYTES_MAX {
+            without_parents(env, &parent, fk, &mut waiting, context).await?;
+            // A parent that came after its table was read may have children by now: look once more.
+            without_parents(env, &parent, fk, &mut waiting, context).await?;
+            if let Some(values) = waiting.keys.values().next() {
                 let plan = bind(env, table, context)?;
-                violation = plan.map(|p| p.describe_key(&fk.columns, &values, &context.eval));
+                violation = plan.map(|p| p.describe_key(&fk.columns, values, &context.eval));
                 break;
             }
+            waiting = Keys::default();
+        }
+        if is_last {
+            break;
         }
     }
     let Some(shown) = violation else { return Ok(()) };
@@ -133,31 +141,44 @@ fn quoted(name: &str) -> String {
     format!("\"{name}\"")
 }
 
-/// The referenced keys of every parent row.
-async fn parent_keys<E: Environment>(
+/// Keys that rows refer to, as they are stored where they are primary, with their values.
+#[derive(Default)]
+struct Keys {
+    keys: BTreeMap<Vec<u8>, Vec<Datum>>,
+    bytes: usize,
+}
+
+impl Keys {
+    fn insert(&mut self, key: Vec<u8>, values: Vec<Datum>) {
+        if let Entry::Vacant(place) = self.keys.entry(key) {
+            let of_values = values.iter().map(crate::exec::size).sum::<usize>();
+            self.bytes += place.key().len() + of_values + 2 * std::mem::size_of::<Vec<u8>>();
+            place.insert(values);
+        }
+    }
+}
+
+/// Leaves the keys that no parent has. The parents are read up to the last one that is asked for:
+/// none, if there are no keys.
+async fn without_parents<E: Environment>(
     env: &E,
     parent: &TableRef,
     fk: &ForeignKey,
+    keys: &mut Keys,
     context: &JobContext,
-) -> Result<std::collections::BTreeSet<Vec<u8>>> {
-    let mut keys = std::collections::BTreeSet::new();
-    let mut bytes = 0;
-    each_row(env, parent.id, context, |_, row| {
-        let values: Vec<Datum> = fk.parent_columns.iter().map(|o| row[*o as usize].clone()).collect();
-        let key = encoded(&values, parent, &fk.parent_columns)?;
-        bytes += key.len() + std::mem::size_of::<Vec<u8>>();
-        if bytes > crate::exec::MEMORY_BYTES_MAX {
-            return Err(Error::sql(
-                "53200",
-                format!("table {} has too many rows to validate a foreign key against", quote(&parent.name)),
-            )
-            .hint("Add the constraint NOT VALID: new rows are checked all the same."));
+) -> Result<()> {
+    let (mut pages, mut turn) = (Pages::of(env, parent.id), Turn::default());
+    while !keys.keys.is_empty()
+        && let Some((plan, rows)) = pages.next(env, context).await?
+    {
+        for row in rows {
+            turn.look().await;
+            let row = plan.decode_row(row)?;
+            let values: Vec<Datum> = fk.parent_columns.iter().map(|o| row[*o as usize].clone()).collect();
+            keys.keys.remove(&encoded(&values, parent, &fk.parent_columns)?);
         }
-        keys.insert(key);
-        Ok(())
-    })
-    .await?;
-    Ok(keys)
+    }
+    Ok(())
 }
 
 fn encoded(values: &[Datum], parent: &TableRef, columns: &[u32]) -> Result<Vec<u8>> {
@@ -175,48 +196,91 @@ async fn each_row<E: Environment>(
     context: &JobContext,
     mut visit: impl FnMut(&Arc<TablePlan>, &[Datum]) -> Result<()>,
 ) -> Result<()> {
-    let Some(mut source) = env.catalog().table_by_id(table) else { return Ok(()) };
-    let mut todo = primary_ranges(&source);
-    let mut attempt = 0;
-    let (mut bound, mut turn) = (None, Instant::now());
-    while let Some((group, range)) = todo.last().cloned() {
-        let catalog = env.catalog();
-        let plan = match bound.take().filter(|(of, _)| Arc::ptr_eq(of, &catalog)) {
-            Some((_, plan)) => plan,
-            None => match bind(env, table, context)? {
-                Some(plan) => plan,
-                None => return Ok(()),
-            },
-        };
-        bound = Some((catalog, plan.clone()));
-        if plan.table().primary().id != source.primary().id {
-            // It has moved, or was emptied: what was read so far does not tell what is left.
-            source = plan.table().clone();
-            todo = primary_ranges(&source);
-            continue;
-        }
-        match page(env, &plan, (group, range), context, attempt).await {
-            Ok((rows, next)) => {
-                for (at, row) in rows.into_iter().enumerate() {
-                    if at % LOOK_EVERY == 0 && turn.elapsed() > TURN_MAX {
-                        // Rows that are at hand keep the job from ever waiting for anything.
-                        tokio::task::yield_now().await;
-                        turn = Instant::now();
-                    }
-                    visit(&plan, &plan.decode_row(row)?)?;
-                }
-                todo.pop();
-                todo.extend(next.map(|rest| (group, rest)));
-                attempt = 0;
-            }
-            Err(e) if e.is_retry() && attempt < limits::RETRIES_MAX => {
-                attempt += 1;
-                pause(env, attempt).await;
-            }
-            Err(e) => return Err(e),
+    let (mut pages, mut turn) = (Pages::of(env, table), Turn::default());
+    while let Some((plan, rows)) = pages.next(env, context).await? {
+        for row in rows {
+            turn.look().await;
+            visit(&plan, &plan.decode_row(row)?)?;
         }
     }
     Ok(())
+}
+
+/// The time that a job has had its thread, which sessions run on, too. Rows that are at hand keep
+/// it from ever waiting for anything.
+struct Turn {
+    since: Instant,
+    rows: usize,
+}
+
+impl Default for Turn {
+    fn default() -> Turn {
+        Turn { since: Instant::now(), rows: 0 }
+    }
+}
+
+impl Turn {
+    /// Gives the thread away if it was had for long. Once for each row.
+    async fn look(&mut self) {
+        self.rows += 1;
+        if self.rows.is_multiple_of(LOOK_EVERY) && self.since.elapsed() > TURN_MAX {
+            tokio::task::yield_now().await;
+            self.since = Instant::now();
+        }
+    }
+}
+
+/// The pages of a table that are still to be read.
+struct Pages {
+    table: DescriptorId,
+    /// As it was when the first of them was read; `None`: it is gone.
+    source: Option<TableRef>,
+    todo: Vec<(GroupId, KeyRange)>,
+    bound: Option<(Arc<Catalog>, Arc<TablePlan>)>,
+}
+
+impl Pages {
+    fn of<E: Environment>(env: &E, table: DescriptorId) -> Pages {
+        let source = env.catalog().table_by_id(table);
+        let todo = source.as_ref().map(primary_ranges).unwrap_or_default();
+        Pages { table, source, todo, bound: None }
+    }
+
+    /// The rows of the next page, and what they are of. `None`: that was the last one, or the table
+    /// is gone. If it moves, or is emptied, all pages come anew.
+    async fn next<E: Environment>(&mut self, env: &E, context: &JobContext) -> Result<Option<(Arc<TablePlan>, Vec<Bytes>)>> {
+        let mut attempt = 0;
+        while let (Some(source), Some((group, range))) = (&self.source, self.todo.last().cloned()) {
+            let catalog = env.catalog();
+            let plan = match self.bound.take().filter(|(of, _)| Arc::ptr_eq(of, &catalog)) {
+                Some((_, plan)) => plan,
+                None => match bind(env, self.table, context)? {
+                    Some(plan) => plan,
+                    None => return Ok(None),
+                },
+            };
+            self.bound = Some((catalog, plan.clone()));
+            if plan.table().primary().id != source.primary().id {
+                // What was read so far does not tell what is left.
+                self.todo = primary_ranges(plan.table());
+                self.source = Some(plan.table().clone());
+                continue;
+            }
+            match page(env, &plan, (group, range), context, attempt).await {
+                Ok((rows, next)) => {
+                    self.todo.pop();
+                    self.todo.extend(next.map(|rest| (group, rest)));
+                    return Ok(Some((plan, rows)));
+                }
+                Err(e) if e.is_retry() && attempt < limits::RETRIES_MAX => {
+                    attempt += 1;
+                    pause(env, attempt).await;
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(None)
+    }
 }
 
 type Page = (Vec<Bytes>, Option<KeyRange>);

@@ -18,6 +18,8 @@
 //! ([`Block::is_mixed`](super::transaction::Block)), and commits together with the step: both at
 //! one timestamp, or neither.
 
+mod rebase;
+
 use super::run::interruptible;
 use super::{Output, Session};
 use crate::catalog::hba::Rules;
@@ -282,7 +284,7 @@ impl<E: Environment> Session<E> {
             if changes.writes > 0 {
                 let newest = self.env.catalog();
                 if newest.version != changes.base.version {
-                    changes = rebase(changes, newest)?;
+                    changes = rebase::rebase(changes, newest)?;
                 }
             }
             let (names, eval) = (self.names.clone(), self.eval.clone());
@@ -411,7 +413,7 @@ impl<E: Environment> Session<E> {
     fn made_anew(&self, changes: DdlBlock) -> Result<DdlBlock> {
         match changes.writes {
             0 => self.derive_again(&changes),
-            _ => rebase(changes, self.env.catalog()),
+            _ => rebase::rebase(changes, self.env.catalog()),
         }
     }
 
@@ -471,38 +473,4 @@ pub(super) fn stopped(reason: Error, has_begun: bool) -> Error {
         "The schema change may go on without its session: look at the schema. What has to touch rows is in SHOW JOBS, and \
          CANCEL JOB takes it back.",
     )
-}
-
-/// Moves changes whose rows are written already to a newer catalog, if nobody changed anything that
-/// was there before: they may rest on it. What others made meanwhile is in nobody's way.
-///
-/// # Panics
-/// If others may have drawn the ids of the changes.
-fn rebase(changes: DdlBlock, newest: Arc<Catalog>) -> Result<DdlBlock> {
-    assert!(changes.ids_reserved, "rows are written, and ids of the block are not reserved");
-    if let Some(hold) = &changes.hold {
-        hold.check(&newest)?;
-    }
-    let is_new = |id: &DescriptorId| newest.changed_in.get(id).is_some_and(|v| *v > changes.base.version);
-    let mut before = changes.base.descriptors.iter().filter(|(id, _)| is_new(id));
-    let is_changed = before.any(|(_, d)| !matches!(**d, Descriptor::Job(_) | Descriptor::Statistics(_)));
-    let put = &changes.change.put;
-    // What the block changes has the names that it left it with.
-    let is_left = |id: &DescriptorId| changes.change.delete.contains(id) || put.iter().any(|p| p.id() == *id);
-    let is_name_taken = |d: &Descriptor| {
-        let taken = d.name().and_then(|name| newest.by_name.get(&(d.parent(), name.to_string())));
-        taken.is_some_and(|id| !is_left(id))
-    };
-    let is_id_taken =
-        |d: &Descriptor| newest.descriptors.contains_key(&d.id()) && !changes.base.descriptors.contains_key(&d.id());
-    assert!(!put.iter().any(is_id_taken), "somebody else has drawn an id that the block has reserved");
-    if is_changed || put.iter().any(is_name_taken) {
-        return Err(
-            Error::sql("40001", "another transaction changed the schema").hint("The transaction might succeed if retried.")
-        );
-    }
-    let mut change = changes.change.clone();
-    change.next_id = change.next_id.max(newest.next_id);
-    let catalog = Arc::new(newest.with(&change));
-    Ok(DdlBlock { base: newest, catalog, change, ..changes })
 }

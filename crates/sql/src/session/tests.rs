@@ -62,6 +62,45 @@ async fn a_block_with_rows_commits_only_beside_what_it_does_not_rest_on() {
     assert_eq!(two.b.query_text("commit").await.expect_err("the name is taken").sqlstate(), "40001");
 }
 
+/// What others do to tables that have nothing to do with the block's is in nobody's way; what rests
+/// on what the block changes is.
+#[tokio::test]
+async fn a_block_with_rows_commits_beside_changes_of_other_tables() {
+    let mut two = Two::new();
+    let setup = ["create table old (id int primary key, v int)", "create table other (id int primary key, v int)"];
+    run(&mut two.a, &setup).await;
+    run(&mut two.a, &["create table gone (id int)", "create view seen as select id from other"]).await;
+    let beside = [
+        "alter table other add column w int",
+        "create index on other (v)",
+        "create table made (id int references other)",
+        "create view more as select v from other",
+        "grant select on other to public",
+        "drop view more",
+        "drop table gone",
+    ];
+    for (at, change) in beside.iter().enumerate() {
+        let (alter, insert) = (format!("alter table old add column c{at} int"), format!("insert into old values ({at}, 1)"));
+        run(&mut two.b, &["begin", &alter, &insert]).await;
+        run(&mut two.a, &[change]).await;
+        run(&mut two.b, &["commit"]).await;
+    }
+    assert_eq!(one(&mut two.b, "select count(c0) + count(*) from old").await, "7");
+    let resting = [
+        ("create view of_old as select v from old", "drop view of_old"),
+        ("create table child (id int references old)", "drop table child"),
+        ("create index old_v on old (v)", "drop index old_v"),
+    ];
+    for (change, undo) in resting {
+        run(&mut two.b, &["begin", "alter table old drop column v", "insert into old (id) values (100)"]).await;
+        run(&mut two.a, &[change]).await;
+        let refused = two.b.query_text("commit").await.expect_err(change);
+        assert_eq!(refused.sqlstate(), "40001", "{change}: {refused}");
+        run(&mut two.a, &[undo]).await;
+    }
+    assert_eq!(one(&mut two.b, "select count(v) from old").await, "7");
+}
+
 /// The value that a query answers.
 async fn one(session: &mut Session<MemEnvironment>, sql: &str) -> String {
     let results = session.query_text(sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));

@@ -330,8 +330,8 @@ impl Tree<'_> {
                 }
             }
             Node::Distinct { .. } => self.line(depth, head("Unique")),
-            Node::Sort { input, keys, sorted, most } => {
-                let is_in_part = *sorted > 0 && most.is_some();
+            Node::Sort { input, keys, sorted, is_gradual, most } => {
+                let is_in_part = *sorted > 0 && (most.is_some() || *is_gradual);
                 let is_in_batches = !is_in_part && super::batch::scan_below_order(input, keys).is_some();
                 let (kind, how) =
                     (if is_in_part { "Incremental Sort" } else { "Sort" }, if is_in_batches { " in batches" } else { "" });
@@ -353,7 +353,12 @@ impl Tree<'_> {
                 self.limited = Some(Arc::as_ptr(below_projections(input)) as usize);
                 self.line(depth, head("Limit"));
             }
-            Node::Window { .. } => self.line(depth, head("WindowAgg")),
+            Node::Window { in_order, most, .. } => {
+                self.line(depth, head(if *in_order { "WindowAgg in order" } else { "WindowAgg" }));
+                if let Some(most) = most {
+                    self.note(depth, format!("Run Condition: at most {}", self.named(&most.expr, &[])));
+                }
+            }
             Node::ProjectSet { .. } => self.line(depth, head("ProjectSet")),
             _ => {}
         }

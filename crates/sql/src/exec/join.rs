@@ -1,7 +1,7 @@
 //! Joins.
 //!
 //! * Hash join: the right side in memory by its key, the left side streams. Of a semi-join, only
-//!   the keys of the right side, each once, if they are read in batches.
+//!   the keys of the right side, each once.
 //! * Loop join: the right side again for each left row, with a frame made of it (LATERAL, lookups
 //!   through an index), or from memory if it depends on nothing. Lookups of single keys are made
 //!   for a whole batch of left rows at once: one round trip if the group is far away.
@@ -200,6 +200,20 @@ async fn open<T: Transaction>(op: &Op, node: &Node, frame: &Frame, rt: &mut Runt
         for key in found.drain(..) {
             rt.step().await?;
             state.table.add((!key.iter().any(Datum::is_null)).then_some(key));
+        }
+        state.right = Some(Arc::default());
+    } else if let (Some(right), Some(right_keys)) = (right, keys.filter(|_| is_any_enough(node))) {
+        // Nobody asks for more of the rows than their keys, nor for one of them twice.
+        let mut op = Op::new(right, frame);
+        while let Some(rows) = op.next(rt, usize::MAX).await? {
+            for row in rows {
+                rt.step().await?;
+                let key = eval_all(right_keys, &row, frame, rt).await?;
+                if !key.iter().any(Datum::is_null) && state.table.first(&key).is_none() {
+                    rt.keep(std::slice::from_ref(&key))?;
+                    state.table.add(Some(key));
+                }
+            }
         }
         state.right = Some(Arc::default());
     } else if let Some(right) = right {

@@ -3,7 +3,7 @@
 use super::eval::{Frame, Kept, Row, eval_all, eval_scalar, filter};
 use super::scan::ScanState;
 use super::skip::Skip;
-use super::sort::{First, sort_key};
+use super::sort::{First, Gradual, sort_key};
 use super::{BATCH, BATCH_BYTES, Runtime, aggregate, batch, dml, join, lock_rows, numbers, sets, size, window};
 use crate::env::Transaction;
 use crate::plan::eval::bulk::Bulk;
@@ -49,6 +49,8 @@ pub(crate) enum State {
         last: Option<Row>,
     },
     Groups(Box<aggregate::InOrder>),
+    Sort(Box<Gradual>),
+    Window(Box<window::in_order::InOrder>),
     Join(Box<join::JoinState>),
     Locks(Box<lock_rows::LockState>),
     Sets(Box<sets::SetState>),
@@ -95,7 +97,7 @@ impl Op {
             Node::Project { .. } => Box::pin(async move { self.project(&node, rt, want).await }),
             Node::Limit { .. } => Box::pin(async move { self.limit(&node, rt, want).await }),
             Node::Aggregate { .. } => Box::pin(async move { self.aggregate(&node, rt, want).await }),
-            Node::Sort { .. } => Box::pin(async move { self.sort(&node, rt).await }),
+            Node::Sort { .. } => Box::pin(async move { self.sort(&node, rt, want).await }),
             Node::WorkTable { .. } => Box::pin(async move { self.work_table(&node, rt).await }),
             Node::HashJoin { .. } | Node::LoopJoin { .. } => Box::pin(async move {
                 rt.pause().await?;
@@ -139,6 +141,15 @@ impl Op {
             Node::Function { .. } | Node::ProjectSet { .. } => sets::next(self, node, rt, want).await,
             Node::LockRows { input, plan } => lock_rows::next(self, input, plan, rt, want).await,
             Node::Distinct { input, on } => self.distinct(input, on.as_deref(), rt, want).await,
+            Node::Window { input, calls, in_order: true, most } => {
+                if matches!(self.state, State::New) {
+                    let is_partitioned = calls.iter().any(|call| !call.partition.is_empty());
+                    let rows = window::in_order::InOrder::new(*self.child(input), calls, is_partitioned);
+                    self.state = State::Window(Box::new(rows));
+                }
+                let State::Window(rows) = &mut self.state else { return Ok(None) };
+                rows.next(calls, most.as_ref(), &self.frame, rt, want).await
+            }
             _ => self.computed(node, rt).await,
         }
     }
@@ -240,9 +251,16 @@ impl Op {
         Ok(self.ready())
     }
 
-    async fn sort<T: Transaction>(&mut self, node: &Node, rt: &mut Runtime<'_, T>) -> Result<Option<Vec<Row>>> {
+    async fn sort<T: Transaction>(&mut self, node: &Node, rt: &mut Runtime<'_, T>, want: usize) -> Result<Option<Vec<Row>>> {
         rt.pause().await?;
-        let Node::Sort { input, keys, sorted, most } = node else { return Ok(None) };
+        let Node::Sort { input, keys, sorted, is_gradual, most } = node else { return Ok(None) };
+        if *is_gradual && most.is_none() {
+            if matches!(self.state, State::New) {
+                self.state = State::Sort(Box::new(Gradual::new(*self.child(input))));
+            }
+            let State::Sort(rows) = &mut self.state else { return Ok(None) };
+            return rows.next(keys, *sorted, &self.frame, rt, want).await;
+        }
         if matches!(self.state, State::New) {
             let most = match most {
                 Some(most) => most.count(&self.frame, rt).await?,
@@ -281,7 +299,7 @@ impl Op {
                 let rows = of.rows(rt.ctx.system, rt.ctx.sequences).await?;
                 Ok(rows.into_iter().map(|r| columns.iter().map(|c| r[*c].clone()).collect()).collect())
             }
-            Node::Window { input, calls } => window::rows(input, calls, &frame, rt).await,
+            Node::Window { input, calls, most, .. } => window::rows(input, calls, most.as_ref(), &frame, rt).await,
             Node::SetOp { op, all, left, right } => {
                 let l = Kept::from(collect(left, &frame, rt).await?);
                 let r = collect(right, &frame, rt).await?;
@@ -336,8 +354,11 @@ impl Op {
         }
         let frame = self.frame.clone();
         let State::Distinct { input, seen, last } = &mut self.state else { return Ok(None) };
+        let mut ask = want;
         loop {
-            let Some(rows) = input.next(rt, want).await? else { return Ok(None) };
+            let Some(rows) = input.next(rt, ask).await? else { return Ok(None) };
+            // Where rows repeat, so many more may be needed.
+            ask = ask.saturating_mul(2);
             let mut out = Vec::new();
             for row in rows {
                 rt.step().await?;

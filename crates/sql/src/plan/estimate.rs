@@ -22,7 +22,7 @@ pub(super) const SEEK: f64 = 6.0;
 /// One row by its key, of many that are asked for together.
 const LOOKUP: f64 = 4.0;
 /// Running a plan again for another outer row.
-const AGAIN: f64 = 14.0;
+pub(super) const AGAIN: f64 = 14.0;
 const BUILD: f64 = 1.0;
 /// The same where keys are all that is kept.
 const BUILD_KEYS: f64 = 0.3;
@@ -102,11 +102,16 @@ impl Known {
     pub(crate) fn is_of_values(&self) -> bool {
         self.is_of_values.get()
     }
-    fn at(&self, mut column: ColId) -> Option<(&Table, u32)> {
+    /// The column that one is, unchanged.
+    pub(super) fn origin(&self, mut column: ColId) -> ColId {
         // To smaller numbers, so that it ends.
         while let Some(from) = self.renamed.get(&column) {
             column = *from;
         }
+        column
+    }
+    fn at(&self, column: ColId) -> Option<(&Table, u32)> {
+        let column = self.origin(column);
         let (base, table) = self.tables.range(..=column).next_back()?;
         let ordinal = column - base;
         ((ordinal as usize) < table.table.columns.len()).then_some((table, ordinal))

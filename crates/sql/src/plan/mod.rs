@@ -29,6 +29,7 @@ pub(crate) mod eval;
 pub(crate) mod expr;
 mod fast;
 mod grouped;
+mod join_order;
 mod locks;
 pub(crate) mod node;
 mod optimize;

@@ -99,6 +99,9 @@ pub(crate) enum Node {
         keys: Vec<SortPlan>,
         /// By how many of the keys, from the first one on, the rows are in order already.
         sorted: usize,
+        /// Rows that are alike in these keys are sorted as they come: who reads the result may not
+        /// need all of them.
+        is_gradual: bool,
         /// If no more than some of the first rows are used.
         most: Option<Most>,
     },
@@ -135,6 +138,10 @@ pub(crate) enum Node {
     Window {
         input: Arc<Node>,
         calls: Vec<WindowPlan>,
+        /// Rows come in the order of the one window that all calls have.
+        in_order: bool,
+        /// Rows whose result of the first call is above it are not asked for.
+        most: Option<Scalar>,
     },
     ProjectSet {
         input: Arc<Node>,

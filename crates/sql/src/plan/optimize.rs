@@ -1,8 +1,9 @@
 //! Moves conditions down to where the rows come from, and orders inner joins.
 
 use super::access;
-use super::estimate::{self, Known};
+use super::estimate::Known;
 use super::grouped;
+use super::join_order::{self, Asked};
 use super::postpone;
 use super::rel::Dml;
 use super::rel::{AggCall, Cte, JoinKind, Rel, SetOp, SortKey};
@@ -17,11 +18,17 @@ use std::sync::Arc;
 
 /// The same relation, cheaper.
 pub(crate) fn optimize(rel: Rel, known: &Known) -> Rel {
+    under(rel, Vec::new(), known)
+}
+
+/// The rows of a relation that meet conditions, which may be about other columns, too.
+pub(super) fn under(rel: Rel, conds: Vec<Expr>, known: &Known) -> Rel {
     let mut uses = Uses {
         counts: BTreeMap::new(),
         pushed: RefCell::default(),
         locks_above: Cell::default(),
         first: Cell::default(),
+        asked: Cell::default(),
         stack: super::stack::mark(),
         known,
     };
@@ -30,7 +37,7 @@ pub(crate) fn optimize(rel: Rel, known: &Known) -> Rel {
             *uses.counts.entry(cte.id).or_insert(0usize) += 1;
         }
     });
-    push(rel, Vec::new(), &uses)
+    push(rel, conds, &uses)
 }
 
 /// How often each common table expression is used, and what else is known.
@@ -42,6 +49,9 @@ struct Uses<'k> {
     locks_above: Cell<bool>,
     /// How many rows are used of what is looked at, if a limit above may leave the others unread.
     first: Cell<Option<f64>>,
+    /// What a limit above asks of the relation that is looked at next: who looks at it takes it, and
+    /// gives it on to where rows come from one by one.
+    asked: Cell<Option<Asked>>,
     stack: usize,
     known: &'k Known,
 }
@@ -55,6 +65,7 @@ impl Uses<'_> {
 
 /// The same relation with conditions on its rows, each as far down as it may go.
 fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
+    let asked = uses.asked.take();
     if super::stack::check(uses.stack).is_err() {
         // Too deep to go on; compiling it will say so.
         return rel.filtered(conds);
@@ -65,41 +76,49 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
     match rel {
         Rel::Filter { input, conds: more } if more.iter().any(is_never_true) && !input.changes() => no_rows(&input),
         Rel::Filter { input, conds: more } => {
-            let (input, more) = super::unnest::unnest(*input, more, uses.known, uses.locks_above.get());
+            let (input, more) = super::unnest::unnest(*input, more, asked, uses.known, uses.locks_above.get());
             conds.extend(more);
             let cols = input.cols();
             let tests = conds.clone();
             let input = uses.with_groups(input, &mut conds, &tests);
             if input.cols() == cols {
+                uses.asked.set(asked);
                 return push(input, conds, uses);
             }
             let exprs = cols.into_iter().map(|c| (c, Expr::Column(c))).collect();
             push(Rel::Project { input: Box::new(input.filtered(conds)), exprs }, Vec::new(), uses)
         }
-        Rel::Join { kind, left, right, on } if kind.is_test() => push_test(kind, (*left, *right), on, conds, uses),
+        Rel::Join { kind, left, right, on } if kind.is_test() => push_test(kind, (*left, *right), on, conds, asked, uses),
         Rel::Table { table, base, alias, locking, mut filters } => {
             filters.extend(conds.into_iter().map(|c| subqueries(c, uses)));
             Rel::Table { table, base, alias, locking, filters }
         }
-        Rel::Join { kind: JoinKind::Inner, .. } => inner_cluster(rel, conds, uses),
-        Rel::Join { kind: JoinKind::Left, left, right, on } => push_left_join(left, right, on, conds, uses),
+        Rel::Join { kind: JoinKind::Inner, .. } => inner_cluster(rel, conds, asked, uses),
+        Rel::Join { kind: JoinKind::Left, left, right, on } => push_left_join(left, right, on, conds, asked, uses),
         Rel::Join { kind: JoinKind::Full, left, right, on } => push_full_join(left, right, on, conds, uses),
         Rel::Join { kind, left, right, on } => {
             let on = on.into_iter().map(|c| subqueries(c, uses)).collect();
             let (left, right) = (Box::new(push(*left, Vec::new(), uses)), Box::new(push(*right, Vec::new(), uses)));
             above_of(Rel::Join { kind, left, right, on }, conds, uses)
         }
-        Rel::Project { input, exprs } => push_project(*input, exprs, conds, uses.first.get(), uses),
-        Rel::Sort { input, keys } => push_sort(*input, keys, conds, uses),
+        Rel::Project { input, exprs } => {
+            uses.asked.set(asked);
+            push_project(*input, exprs, conds, uses.first.get(), uses)
+        }
+        Rel::Sort { input, keys } => push_sort(*input, keys, conds, asked, uses),
         Rel::LockRows { input, of, is_limited } => {
             // Workers that skip what others hold read as few rows as they can, from the start on.
             let skips = of.iter().any(|t| t.locking.if_busy() == Some(OnLocked::Skip));
             let before = uses.locks_above.replace(!skips);
+            uses.asked.set(asked);
             let input = Box::new(push(*input, conds, uses));
             uses.locks_above.set(before);
             Rel::LockRows { input, of, is_limited }
         }
-        Rel::Distinct { input, on: None } => Rel::Distinct { input: Box::new(push(*input, conds, uses)), on: None },
+        Rel::Distinct { input, on: None } => {
+            uses.asked.set(asked);
+            Rel::Distinct { input: Box::new(push(*input, conds, uses)), on: None }
+        }
         Rel::Aggregate { input, keys, aggs } => push_aggregate(*input, keys, aggs, conds, uses),
         Rel::Cte { cte, cols } => push_cte(cte, cols, conds, uses),
         Rel::Limit { input, limit, offset } => {
@@ -107,6 +126,7 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
             let of_limit = access::first_rows(limit.as_ref(), offset.as_ref());
             let before = uses.first.replace(of_limit.map_or(all, |first| Some(all.unwrap_or(first).min(first))));
             let input = united::limit_sides(*input, limit.as_ref(), offset.as_ref());
+            uses.asked.set(of_limit.map(|first| Asked { first, order: None }));
             let input = Box::new(postpone::select_list(push(input, Vec::new(), uses), true));
             uses.first.set(before);
             above_of(own_subqueries(Rel::Limit { input, limit, offset }, uses), conds, uses)
@@ -149,7 +169,14 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
 }
 
 /// A semi-join or an anti-join.
-fn push_test(kind: JoinKind, (left, right): (Rel, Rel), on: Vec<Expr>, conds: Vec<Expr>, uses: &Uses) -> Rel {
+fn push_test(
+    kind: JoinKind,
+    (left, right): (Rel, Rel),
+    on: Vec<Expr>,
+    conds: Vec<Expr>,
+    asked: Option<Asked>,
+    uses: &Uses,
+) -> Rel {
     let left_cols: BTreeSet<ColId> = left.cols().into_iter().collect();
     let (above, mut to_left): (Vec<_>, Vec<_>) = conds.into_iter().partition(Expr::is_volatile);
     // A row that fails what is said about it alone has no partner: it is not looked for.
@@ -169,13 +196,14 @@ fn push_test(kind: JoinKind, (left, right): (Rel, Rel), on: Vec<Expr>, conds: Ve
     let (mut to_right, on): (Vec<_>, Vec<_>) = on.into_iter().partition(is_of_right);
     to_right.extend(implied(&known).into_iter().filter(is_of_right));
     let on = on.into_iter().map(|c| subqueries(c, uses)).collect();
+    uses.asked.set(asked);
     let (left, right) = (Box::new(push(left, to_left, uses)), Box::new(push(right, to_right, uses)));
     above_of(Rel::Join { kind, left, right, on }, above, uses)
 }
 
 /// A left join, which becomes an inner one if a condition drops all rows without a partner, and an
 /// anti-join if one drops all rows with one.
-fn push_left_join(left: Box<Rel>, right: Box<Rel>, on: Vec<Expr>, conds: Vec<Expr>, uses: &Uses) -> Rel {
+fn push_left_join(left: Box<Rel>, right: Box<Rel>, on: Vec<Expr>, conds: Vec<Expr>, asked: Option<Asked>, uses: &Uses) -> Rel {
     let left_cols: BTreeSet<ColId> = left.cols().into_iter().collect();
     let right_cols: BTreeSet<ColId> = right.cols().into_iter().collect();
     let (above, to_left): (Vec<_>, Vec<_>) =
@@ -188,7 +216,7 @@ fn push_left_join(left: Box<Rel>, right: Box<Rel>, on: Vec<Expr>, conds: Vec<Exp
         let mut conds = above;
         conds.extend(to_left);
         conds.extend(to_right);
-        return inner_cluster(Rel::Join { kind: JoinKind::Inner, left, right, on }, conds, uses);
+        return inner_cluster(Rel::Join { kind: JoinKind::Inner, left, right, on }, conds, asked, uses);
     }
     let says_lone =
         |c: &Expr| matches!(c, Expr::IsNull(e) if matches!(**e, Expr::Column(id) if is_set(id, &right, &on, &to_right)));
@@ -200,7 +228,7 @@ fn push_left_join(left: Box<Rel>, right: Box<Rel>, on: Vec<Expr>, conds: Vec<Exp
     {
         let above = above.into_iter().filter(|c| !says_lone(c)).collect();
         let on = on.into_iter().chain(to_right).collect();
-        let lone = push_test(JoinKind::Anti, (*left, *right), on, to_left, uses);
+        let lone = push_test(JoinKind::Anti, (*left, *right), on, to_left, asked, uses);
         let of_left = left_cols.into_iter().map(|id| (id, Expr::Column(id)));
         let exprs = of_left.chain(right_cols.into_iter().map(|id| (id, Expr::NULL))).collect();
         return above_of(Rel::Project { input: Box::new(lone), exprs }, above, uses);
@@ -210,6 +238,7 @@ fn push_left_join(left: Box<Rel>, right: Box<Rel>, on: Vec<Expr>, conds: Vec<Exp
     let of_right = |c: &Expr| c.columns().iter().any(|id| right_cols.contains(id));
     let to_right = to_right.into_iter().chain(implied(&known).into_iter().filter(of_right)).collect();
     let on: Vec<Expr> = on.into_iter().map(|c| subqueries(c, uses)).collect();
+    uses.asked.set(asked);
     let (left, right) = (push(*left, to_left, uses), push(*right, to_right, uses));
     // Every row has a partner, unless one is chosen.
     let has_partners = on.is_empty() && grouped::is_one_row(&right);
@@ -263,12 +292,16 @@ fn push_full_join(left: Box<Rel>, right: Box<Rel>, on: Vec<Expr>, conds: Vec<Exp
 
 /// A sort. Which rows are the first is known when all have been read, unless an index has them in
 /// that order.
-fn push_sort(input: Rel, keys: Vec<SortKey>, conds: Vec<Expr>, uses: &Uses) -> Rel {
+fn push_sort(input: Rel, keys: Vec<SortKey>, conds: Vec<Expr>, asked: Option<Asked>, uses: &Uses) -> Rel {
     let asks = |(id, e): &(ColId, Expr)| e.has_subquery() && keys.iter().any(|k| k.expr.columns().contains(id));
     let is_of_subquery = matches!(&input, Rel::Project { exprs, .. } if exprs.iter().any(asks));
-    let is_in_order = matches!(keys.first(), Some(SortKey { expr: Expr::Column(id), .. }) if is_in_index(*id, &input));
+    let in_order = match keys.first() {
+        Some(SortKey { expr: Expr::Column(id), .. }) if is_in_index(*id, &input) => Some(*id),
+        _ => None,
+    };
     let before = uses.first.get();
-    let used = if is_in_order { before } else { None };
+    let used = before.filter(|_| in_order.is_some());
+    uses.asked.set(asked.filter(|_| in_order.is_some()).map(|asked| Asked { order: in_order, ..asked }));
     let input = match input {
         Rel::Project { input, exprs } => {
             // What no key needs is computed for the rows that are left.
@@ -295,7 +328,7 @@ fn is_in_index(id: ColId, rel: &Rel) -> bool {
             Some((_, Expr::Column(from))) => is_in_index(*from, input),
             _ => false,
         },
-        Rel::Filter { input, .. } | Rel::LockRows { input, .. } => is_in_index(id, input),
+        Rel::Filter { input, .. } | Rel::LockRows { input, .. } | Rel::Distinct { input, on: None } => is_in_index(id, input),
         Rel::Join { left, right, .. } => is_in_index(id, left) || is_in_index(id, right),
         _ => false,
     }
@@ -478,7 +511,7 @@ fn is_null_with(e: &Expr, cols: &BTreeSet<ColId>) -> bool {
 
 /// A cluster of inner joins: its leaves in a good order, each condition as early as its columns are
 /// there.
-fn inner_cluster(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
+fn inner_cluster(rel: Rel, mut conds: Vec<Expr>, asked: Option<Asked>, uses: &Uses) -> Rel {
     let mut leaves = Vec::new();
     flatten(rel, &mut leaves, &mut conds);
     let mut conds = conds.into_iter().flat_map(|c| {
@@ -515,7 +548,7 @@ fn inner_cluster(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
     let mut left: Vec<Option<Rel>> = leaves.into_iter().zip(own).map(|(leaf, conds)| Some(push(leaf, conds, uses))).collect();
     let mut have: BTreeSet<ColId> = BTreeSet::new();
     let mut result: Option<Rel> = None;
-    let order = if has_lateral { None } else { by_cost(&left, &pending, uses.known) };
+    let order = if has_lateral { None } else { join_order::by_cost(&left, &pending, asked, uses.known) };
     for step in 0..left.len() {
         let candidates = (0..left.len()).filter(|i| left[*i].is_some() && lateral[*i].is_subset(&have));
         let score = |i: usize| {
@@ -564,91 +597,6 @@ fn said_of(c: &Expr, own: &BTreeSet<ColId>) -> Option<Expr> {
         return None;
     }
     sides.iter().map(of_side).collect::<Option<Vec<_>>>().map(Expr::Or)
-}
-
-/// More leaves are joined in an order that is found step by step.
-const ALL_ORDERS_MAX: usize = 8;
-
-/// The cheapest order of leaves, if the rows of all are counted: each joined to what the ones
-/// before it come to.
-fn by_cost(leaves: &[Option<Rel>], conds: &[Expr], known: &Known) -> Option<Vec<usize>> {
-    let leaves: Vec<&Rel> = leaves.iter().map(|l| l.as_ref().expect("nothing is joined yet")).collect();
-    let n = leaves.len();
-    if n < 2 || n > usize::BITS as usize - 1 || conds.len() > 128 || !leaves.iter().all(|l| known.covers(l)) {
-        return None;
-    }
-    let sets: Vec<BTreeSet<ColId>> = leaves.iter().map(|l| l.cols().into_iter().collect()).collect();
-    let usable: Vec<&Expr> = conds.iter().filter(|c| !c.is_volatile()).collect();
-    // The leaves that a condition is about.
-    let about = |c: &Expr| {
-        let cols = c.columns();
-        (0..n).filter(|i| cols.iter().any(|id| sets[*i].contains(id))).fold(0usize, |mask, i| mask | 1 << i)
-    };
-    let about: Vec<usize> = usable.iter().map(|c| about(c)).collect();
-    let fixed = estimate::fixed(leaves.iter().copied());
-    let part = |c: &Expr| known.selectivity(&estimate::telling(std::iter::once(c), &fixed));
-    let parts: Vec<f64> = usable.iter().map(|c| part(c)).collect();
-    let alone: Vec<(f64, f64)> = leaves.iter().map(|l| (access::rows(l, &[], known), access::cost(l, known))).collect();
-    let rows_of = |set: usize| {
-        let leaves: f64 = (0..n).filter(|i| set & (1 << i) != 0).map(|i| alone[i].0).product();
-        let conds: f64 = (0..about.len()).filter(|c| about[*c] & !set == 0).map(|c| parts[c]).product();
-        (leaves * conds).max(access::FEW)
-    };
-    // By leaf and conditions: what it takes to look up the partners of one row.
-    let mut lookups: BTreeMap<(usize, u128), Option<access::Lookup>> = BTreeMap::new();
-    let mut cost_of = |set: usize, leaf: usize| {
-        let joined = set | 1 << leaf;
-        let of_step: Vec<usize> = (0..about.len())
-            .filter(|c| about[*c] & !joined == 0 && about[*c] & (1 << leaf) != 0 && about[*c] & set != 0)
-            .collect();
-        let key = (leaf, of_step.iter().fold(0u128, |mask, c| mask | 1 << c));
-        let lookup = lookups.entry(key).or_insert_with(|| {
-            let conds: Vec<Expr> = of_step.iter().map(|c| usable[*c].clone()).collect();
-            access::lookup(leaves[leaf], &conds, known)
-        });
-        let (left, (right, scan)) = (rows_of(set), alone[leaf]);
-        let has_keys = of_step.iter().any(|c| matches!(usable[*c], Expr::Compare(Cmp::Eq, _)));
-        let whole = match has_keys {
-            true => scan + estimate::cost_of_hash(left, right).min(estimate::cost_of_hash(right, left)),
-            false => scan + estimate::cost_of_loop(left, right),
-        };
-        let step = lookup.as_ref().map_or(whole, |l| known.cost_of_lookups(left, &l.path, l.cost).min(whole));
-        step + estimate::cost_of_rows(rows_of(joined))
-    };
-    if n > ALL_ORDERS_MAX {
-        let first = (0..n).min_by(|a, b| alone[*a].0.total_cmp(&alone[*b].0).then(a.cmp(b)))?;
-        let (mut order, mut set) = (vec![first], 1usize << first);
-        while order.len() < n {
-            let left: Vec<(f64, usize)> = (0..n).filter(|i| set & (1 << i) == 0).map(|i| (cost_of(set, i), i)).collect();
-            let (_, next) = left.into_iter().min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))?;
-            order.push(next);
-            set |= 1 << next;
-        }
-        return Some(order);
-    }
-    // By set of leaves: the cheapest way to join them, and the leaf that comes last.
-    let mut best: Vec<Option<(f64, usize)>> = vec![None; 1 << n];
-    for (i, (_, cost)) in alone.iter().enumerate() {
-        best[1 << i] = Some((*cost, i));
-    }
-    for set in 1..1usize << n {
-        let Some((before, _)) = best[set] else { continue };
-        for leaf in (0..n).filter(|i| set & (1 << i) == 0) {
-            let cost = before + cost_of(set, leaf);
-            let place = &mut best[set | 1 << leaf];
-            // Of equals, the order in which they are named: it may be the one that is asked for.
-            if place.is_none_or(|(known, _)| cost < known * 0.999) {
-                *place = Some((cost, leaf));
-            }
-        }
-    }
-    let (mut order, mut set) = (Vec::with_capacity(n), (1usize << n) - 1);
-    while let Some((_, last)) = best.get(set).copied().flatten() {
-        order.push(last);
-        set &= !(1 << last);
-    }
-    order.reverse();
-    (order.len() == n).then_some(order)
 }
 
 /// What follows from columns that equal each other: if one of them has a value, or one of some

@@ -137,6 +137,10 @@ impl Path {
     pub(super) fn is_whole(&self) -> bool {
         self.prefix.is_empty() && self.places.is_empty() && self.range.is_none()
     }
+    /// How many of the index's first columns have one value each in all rows it gives.
+    pub(super) fn fixed(&self) -> usize {
+        self.prefix.iter().take_while(|p| matches!(p, Part::Eq(_) | Part::Null)).count()
+    }
     /// Whether all rows it gives have one of some values in the index's first column.
     pub(super) fn has_values(&self) -> bool {
         !self.prefix.is_empty() || !self.places.is_empty() && self.places.iter().all(|p| !p.values.is_empty())

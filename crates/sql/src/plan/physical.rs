@@ -6,12 +6,15 @@ mod groups;
 mod limits;
 mod locks;
 mod scans;
+mod windows;
 
 use super::access;
 use super::estimate::{self, Known};
 use super::node::*;
+use super::optimize;
 use super::rel::*;
 use super::table::TablePlan;
+use super::unnest::is_plain;
 use crate::catalog::relation::TableRef;
 use crate::env::Locking;
 use crate::plan::expr::*;
@@ -187,7 +190,11 @@ impl Compiler<'_> {
         super::stack::check(self.stack)?;
         let passes_on =
             matches!(rel, Rel::Table { .. } | Rel::Filter { .. } | Rel::Project { .. } | Rel::Sort { .. } | Rel::Limit { .. });
-        if !passes_on && !matches!(rel, Rel::Join { .. } | Rel::Aggregate { .. } | Rel::LockRows { .. }) {
+        let takes = matches!(
+            rel,
+            Rel::Join { .. } | Rel::Aggregate { .. } | Rel::Distinct { .. } | Rel::LockRows { .. } | Rel::Window { .. }
+        );
+        if !passes_on && !takes {
             self.first = None;
         }
         match rel {
@@ -219,7 +226,11 @@ impl Compiler<'_> {
                 if matches!(**input, Rel::Aggregate { .. }) {
                     self.first = self.first.map(|first| first / estimate::HALF_RANGE.powi(conds.len().min(3) as i32));
                 }
-                let b = self.rel(input, &with_columns(need, conds.iter()), wish)?;
+                let need = with_columns(need, conds.iter());
+                let b = match &**input {
+                    Rel::Window { input, calls } => self.windows(input, calls, conds, &need, wish)?,
+                    input => self.rel(input, &need, wish)?,
+                };
                 let conds_out = self.scalars(conds, &b.layout)?;
                 let part = if b.is_counted { self.known.selectivity(conds) } else { 0.3f64.powi(conds.len().min(3) as i32) };
                 let rows = b.rows * part;
@@ -243,17 +254,7 @@ impl Compiler<'_> {
                 Ok(Built::plain(Node::Cte { id: cte.id, name: cte.name.clone(), body, step, args }, cols.clone(), rows))
             }
             Rel::WorkTable { id, cols } => Ok(Built::plain(Node::WorkTable { id: *id }, cols.clone(), 10.0)),
-            Rel::Window { input, calls } => {
-                let calls: Vec<_> = calls.iter().filter(|(id, c)| is_wanted(*id, c.exprs(), need)).collect();
-                if calls.is_empty() {
-                    return self.rel(input, need, wish);
-                }
-                let used = calls.iter().flat_map(|(_, c)| c.exprs());
-                let b = self.rel(input, &with_columns(need, used), None)?;
-                let plans = calls.iter().map(|(_, c)| self.window(c, &b.layout)).collect::<Result<_>>()?;
-                let layout = b.layout.iter().copied().chain(calls.iter().map(|c| c.0)).collect();
-                Ok(Built::plain(Node::Window { input: b.node, calls: plans }, layout, b.rows))
-            }
+            Rel::Window { input, calls } => self.windows(input, calls, &[], need, wish),
             Rel::ProjectSet { input, calls } => {
                 let b = self.rel(input, &with_columns(need, calls.iter().flat_map(|c| &c.2)), None)?;
                 let out = calls.iter().map(|(_, f, a)| Ok((f.clone(), self.scalars(a, &b.layout)?))).collect::<Result<_>>()?;
@@ -272,6 +273,12 @@ impl Compiler<'_> {
     fn distinct(&mut self, rel: &Rel, input: &Rel, on: Option<&[Expr]>, wish: Wish) -> Result<Built> {
         let cols = input.cols();
         let all: BTreeSet<ColId> = cols.iter().copied().collect();
+        self.first = self.first.filter(|_| self.known.covers(input)).and_then(|first| {
+            let rows = access::rows(input, &[], self.known);
+            let kept = on.map_or_else(|| access::rows(rel, &[], self.known), |on| self.known.combinations(on.iter(), rows));
+            let part = first / kept.max(1.0);
+            (part < groups::PART_IN_ORDER).then_some(rows * part)
+        });
         let b = self.rel(input, &with_columns(&all, on.into_iter().flatten()), wish)?;
         match on {
             None => {
@@ -335,6 +342,7 @@ impl Compiler<'_> {
         if simple.is_none() {
             self.first = None;
         }
+        let is_partial = self.first.is_some();
         let b = self.rel(input, &need, simple.as_deref())?;
         let mut sorted = 0;
         if let Some(wanted) = simple {
@@ -351,7 +359,9 @@ impl Compiler<'_> {
         let order =
             keys.iter().map_while(|k| if let Expr::Column(c) = k.expr { Some((c, k.descending, k.nulls_first)) } else { None });
         let order = order.collect();
-        Ok(Built { node: Arc::new(Node::Sort { input: b.node.clone(), keys: plans, sorted, most: None }), order, ..b })
+        let is_gradual = is_partial && sorted > 0;
+        let node = Node::Sort { input: b.node.clone(), keys: plans, sorted, is_gradual, most: None };
+        Ok(Built { node: Arc::new(node), order, ..b })
     }
     fn sort_keys(&mut self, keys: &[SortKey], layout: &[ColId]) -> Result<Vec<SortPlan>> {
         let key = |k: &SortKey, c: &mut Self| {
@@ -367,28 +377,6 @@ impl Compiler<'_> {
             distinct: a.distinct,
             filter: a.filter.as_ref().map(|e| self.scalar(e, layout)).transpose()?,
             order: self.sort_keys(&a.order, layout)?,
-        })
-    }
-
-    fn window(&mut self, w: &WindowCall, layout: &[ColId]) -> Result<WindowPlan> {
-        let bound = |b: &Bound, c: &mut Self| {
-            Ok::<_, Error>(match b {
-                Bound::UnboundedPreceding => BoundPlan::UnboundedPreceding,
-                Bound::Preceding(e) => BoundPlan::Preceding(c.scalar(e, layout)?),
-                Bound::CurrentRow => BoundPlan::CurrentRow,
-                Bound::Following(e) => BoundPlan::Following(c.scalar(e, layout)?),
-                Bound::UnboundedFollowing => BoundPlan::UnboundedFollowing,
-            })
-        };
-        Ok(WindowPlan {
-            function: w.function.clone(),
-            args: self.scalars(&w.args, layout)?,
-            filter: w.filter.as_ref().map(|e| self.scalar(e, layout)).transpose()?,
-            partition: self.scalars(&w.partition, layout)?,
-            order: self.sort_keys(&w.order, layout)?,
-            rows: w.frame.rows,
-            start: bound(&w.frame.start, self)?,
-            end: bound(&w.frame.end, self)?,
         })
     }
 
@@ -469,7 +457,7 @@ impl Compiler<'_> {
         let first = self.first.take().filter(|_| self.known.covers(left) && self.known.covers(right)).map(|first| {
             let join = Rel::Join { kind, left: Box::new(left.clone()), right: Box::new(right.clone()), on: on.to_vec() };
             let joined = access::rows(&join, &[], self.known) / access::rows(left, &[], self.known).max(access::FEW);
-            first / joined.max(access::FEW)
+            first / joined.max(f64::MIN_POSITIVE)
         });
         self.first = first;
         let l = self.rel(left, &left_need, wish)?;
@@ -503,6 +491,9 @@ impl Compiler<'_> {
         }
         if is_lateral {
             return self.loop_join(kind, l, right, on, &below, false);
+        }
+        if let Some(each) = self.test_of_each(kind, first.map(|_| used), right, on)? {
+            return self.loop_join(kind, l, &each, &[], &below, false);
         }
         let (mut left_keys, mut right_keys, mut residual) = (Vec::new(), Vec::new(), Vec::new());
         for c in on {
@@ -584,6 +575,21 @@ impl Compiler<'_> {
         let best = access::paths(table, *base, &all, &|_| None, self.known).into_iter().next();
         let alone = access::paths(table, *base, filters, &|_| None, self.known).first().map_or(1000.0, |p| p.rows);
         best.is_some_and(|p| p.rows < alone && left * (p.rows + 2.0) < alone + left)
+    }
+
+    /// The right side of a test as it is looked at for each left row, if so few of these are needed
+    /// that this is less work than to compute it as a whole.
+    fn test_of_each(&mut self, kind: JoinKind, used: Option<f64>, right: &Rel, on: &[Expr]) -> Result<Option<Rel>> {
+        let Some(used) = used.filter(|_| kind.is_test() && !on.is_empty()) else { return Ok(None) };
+        if !is_plain(right) || on.iter().any(|c| c.needs_executor() || c.is_volatile()) {
+            return Ok(None);
+        }
+        let each = optimize::under(right.clone(), on.to_vec(), self.known);
+        let mut inner = self.inner(each.free_columns());
+        inner.rel(&each, &BTreeSet::new(), None)?;
+        let of_each = used * (estimate::AGAIN + inner.cost);
+        let of_all = access::cost(right, self.known) + estimate::cost_of_test(used, access::rows(right, &[], self.known));
+        Ok((of_each < of_all).then_some(each))
     }
 
     /// How many rows a join gives.

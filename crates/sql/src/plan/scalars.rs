@@ -33,7 +33,7 @@ impl Node {
             }
             Node::Limit { limit, offset, .. } => limit.iter().chain(offset).collect(),
             Node::Cte { args, .. } => args.iter().collect(),
-            Node::Window { calls, .. } => calls.iter().flat_map(WindowPlan::scalars).collect(),
+            Node::Window { calls, most, .. } => calls.iter().flat_map(WindowPlan::scalars).chain(most).collect(),
             Node::Dml(d) => {
                 let set: Vec<&Scalar> = match &d.kind {
                     DmlPlanKind::Insert { conflict, .. } => {

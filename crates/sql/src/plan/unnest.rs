@@ -13,6 +13,7 @@
 
 use super::access;
 use super::estimate::Known;
+use super::join_order::Asked;
 use super::rel::{JoinKind, Rel};
 use crate::env::Locking;
 use crate::plan::expr::{Cmp, ColId, Expr, Meets, Quantifier, Subquery, SubqueryBody, SubqueryKind};
@@ -26,7 +27,7 @@ const ROWS_MIN: f64 = 50.0;
 const SMALLER: f64 = 4.0;
 
 /// A relation and conditions on it, with as many of them as can be made joins.
-pub(super) fn unnest(input: Rel, conds: Vec<Expr>, known: &Known, locks_above: bool) -> (Rel, Vec<Expr>) {
+pub(super) fn unnest(input: Rel, conds: Vec<Expr>, asked: Option<Asked>, known: &Known, locks_above: bool) -> (Rel, Vec<Expr>) {
     if !locks_above && is_locked(&input) {
         return (input, conds);
     }
@@ -38,7 +39,7 @@ pub(super) fn unnest(input: Rel, conds: Vec<Expr>, known: &Known, locks_above: b
         let cols: BTreeSet<ColId> = rel.cols().into_iter().collect();
         match test(&c).and_then(|(kind, s)| partner(kind, s, &cols)) {
             Some(p) if p.may_join(&rel, known) && (p.is_table || rows(&rel, &others, known) >= ROWS_MIN) => {
-                rel = p.join(rel, &others, known);
+                rel = p.join(rel, &others, asked, known);
             }
             _ => rest.push(c),
         }
@@ -114,7 +115,7 @@ impl Partner {
     fn may_join(&self, left: &Rel, known: &Known) -> bool {
         !self.is_looked_up() || (known.covers(left) && known.covers(&self.rel))
     }
-    fn join(self, left: Rel, conds: &[Expr], known: &Known) -> Rel {
+    fn join(self, left: Rel, conds: &[Expr], asked: Option<Asked>, known: &Known) -> Rel {
         let Partner { kind, rel, equal, mut on, .. } = self;
         let same = |(l, r): &(Expr, Expr)| Expr::compare(Cmp::Eq, l.clone(), r.clone());
         // What an EXISTS says of both sides, if that is equalities alone, is what an IN says.
@@ -127,7 +128,7 @@ impl Partner {
         let columns: Option<Vec<ColId>> =
             equal.iter().map(|(_, r)| if let Expr::Column(c) = r { Some(*c) } else { None }).collect();
         if let (JoinKind::Semi, true, Some(columns)) = (kind, on.is_empty(), columns)
-            && rows(&rel, &[], known) * SMALLER < rows(&left, conds, known)
+            && rows(&rel, &[], known) * SMALLER < left_rows(asked, &left, conds, &equal, &rel, known)
             && has_path(&left, &equal.iter().map(same).collect::<Vec<_>>())
         {
             // Each value once: then no left row has two partners.
@@ -145,6 +146,19 @@ impl Partner {
             return Rel::Join { kind, left: Box::new(left), right: Box::new(rel), on };
         }
         Rel::Join { kind, left: Box::new(left), right: Box::new(rel), on }
+    }
+}
+
+/// How many left rows a semi-join reads: no more than are asked for, if their order is at hand.
+fn left_rows(asked: Option<Asked>, left: &Rel, conds: &[Expr], equal: &[(Expr, Expr)], right: &Rel, known: &Known) -> f64 {
+    let all = rows(left, conds, known);
+    match asked {
+        Some(asked) if known.covers(left) && known.covers(right) => {
+            let on: Vec<Expr> = equal.iter().map(|(l, r)| Expr::compare(Cmp::Eq, l.clone(), r.clone())).collect();
+            let part = known.partnered(&on, &right.cols().into_iter().collect(), rows(right, &[], known));
+            all.min(asked.first / part.max(f64::MIN_POSITIVE))
+        }
+        _ => all,
     }
 }
 

@@ -81,8 +81,9 @@ impl Generator {
 
     /// A query with columns of these types, named `c1`, `c2` and so on.
     pub fn body(&mut self, tys: &[Ty], around: &Scope) -> String {
-        match self.r.below(if around.levels > 0 { 13 } else { 8 }) {
+        match self.r.below(if around.levels > 0 { 14 } else { 8 }) {
             0..=3 => self.plain(tys, around),
+            13 => self.numbered(tys, around),
             4 | 5 => self.grouped(tys, around),
             6 | 7 => self.windowed(tys, around),
             8 => self.distinct_on(tys, around),
@@ -478,6 +479,42 @@ impl Generator {
             })
             .collect();
         format!("select {}{from}", items.join(", "))
+    }
+    /// The first rows of a table, or of each of its partitions, by a window's numbers.
+    fn numbered(&mut self, tys: &[Ty], around: &Scope) -> String {
+        let t = &TABLES[self.r.below(TABLES.len())];
+        let alias = self.alias("t");
+        let scope = Scope { cols: columns(t, &alias), levels: 0, ..around.clone() };
+        let list = self.list(tys, &scope, 1);
+        let mut over = String::new();
+        if self.r.percent(50) {
+            over += &format!("partition by {} ", scope.cols[self.r.below(scope.cols.len())].sql);
+        }
+        let mut keys = Vec::new();
+        if self.r.percent(70) {
+            keys.push(format!("{}{}", scope.cols[self.r.below(scope.cols.len())].sql, self.direction()));
+        }
+        let is_unique = t.key > 0 && self.r.percent(60);
+        if is_unique {
+            keys.extend(scope.cols[..t.key].iter().map(|c| c.sql.clone()));
+        }
+        if !keys.is_empty() {
+            over += &format!("order by {}", keys.join(", "));
+        }
+        let call = if is_unique { "row_number()" } else { self.r.of(&["rank()", "dense_rank()"]) };
+        let also = match self.r.below(4) {
+            0 => format!(", count(*) over ({over}) as also"),
+            1 if is_unique => format!(", lag({}, 2) over ({over}) as also", scope.cols[0].sql),
+            _ => String::new(),
+        };
+        let mut test = format!("number {} {}", self.r.of(&["<=", "<", "="]), self.r.below(6));
+        if also.starts_with(", count") && self.r.percent(50) {
+            test += " and also > 1";
+        }
+        let filter = if self.r.percent(30) { format!(" where {}", self.condition(&scope)) } else { String::new() };
+        let inner = format!("select {list}, {call} over ({over}) as number{also} from {} as {alias}{filter}", t.name);
+        let names: Vec<String> = (1..=tys.len()).map(|i| format!("c{i}")).collect();
+        format!("select {} from ({inner}) as {} where {test}", names.join(", "), self.alias("w"))
     }
     /// `is_first`: rows that look the same may be told apart. Two calls might tell them apart in
     /// different ways.

@@ -12,8 +12,9 @@ explain select * from (select id, uid, row_number() over (partition by uid order
 QUERY PLAN
 Filter
   Filter: (#3 <= 2)
-  ->  WindowAgg
-        ->  Index Only Scan using e_uid_idx on e
+  ->  WindowAgg in order
+        Run Condition: at most 2
+        ->  Index Only Scan Backward using e_uid_idx on e
               Index Cond: (uid = 1)
 Regions: us-east1
 (EXPLAIN)

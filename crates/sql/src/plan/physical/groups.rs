@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 /// What part of the rows may be read in order, group by group. All of them at once, in batches,
 /// take a tenth of the time.
-const PART_IN_ORDER: f64 = 0.1;
+pub(super) const PART_IN_ORDER: f64 = 0.1;
 
 /// An order of the input that has the rows of a group next to each other.
 struct InOrder {

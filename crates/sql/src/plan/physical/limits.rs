@@ -46,8 +46,9 @@ fn is_repeatable(s: &Scalar) -> bool {
 /// A plan of which no more than the first rows are used: a sort at its top keeps no others.
 fn sorted_to(node: Arc<Node>, first: Most) -> Arc<Node> {
     match &*node {
-        Node::Sort { input, keys, sorted, .. } => {
-            Arc::new(Node::Sort { input: input.clone(), keys: keys.clone(), sorted: *sorted, most: Some(first) })
+        Node::Sort { input, keys, sorted, is_gradual, .. } => {
+            let (input, keys) = (input.clone(), keys.clone());
+            Arc::new(Node::Sort { input, keys, sorted: *sorted, is_gradual: *is_gradual, most: Some(first) })
         }
         Node::Project { input, exprs } => {
             let below = sorted_to(input.clone(), first);

@@ -1,13 +1,17 @@
 //! Window functions (PostgreSQL manual, 9.22): each call sorts its input into partitions and looks
-//! at a frame of rows around each.
+//! at a frame of rows around each. Where rows come in the order of the windows, they are looked at
+//! one by one, or partition by partition (`in_order`).
+
+pub(super) mod in_order;
+mod top;
 
 use super::Runtime;
 use super::eval::{Frame, Row, all_true, eval_all, eval_scalar};
 use super::op::collect;
-use super::sort::{compare_keys, sort_by};
+use super::sort::{compare_keys, sort_by, sort_key};
 use crate::env::Transaction;
 use crate::plan::eval::bulk::Bulk;
-use crate::plan::node::{BoundPlan, Node, WindowPlan};
+use crate::plan::node::{BoundPlan, Node, Scalar, WindowPlan};
 use crate::plan::rel::WindowFunction;
 use crate::types::Datum;
 use crate::types::functions::{Accumulator, Aggregate};
@@ -17,17 +21,35 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// The input's rows, each with the results of the calls behind it; in the order of the last call.
+/// `most`: rows whose first result is above it may be left out.
 pub(crate) async fn rows<T: Transaction>(
     input: &Arc<Node>,
     calls: &[WindowPlan],
+    most: Option<&Scalar>,
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
 ) -> Result<Vec<Row>> {
-    let mut rows = collect(input, frame, rt).await?;
+    let first = match most_of(most, frame, rt).await? {
+        Some(most) => top::rows(input, calls, most, frame, rt).await?,
+        None => None,
+    };
+    let mut rows = match first {
+        Some(rows) => rows,
+        None => collect(input, frame, rt).await?,
+    };
     for call in calls {
         rows = one_call(rows, call, frame, rt).await?;
     }
     Ok(rows)
+}
+
+/// The number that a first result may not be above; `None`: it is none that says so.
+async fn most_of<T: Transaction>(most: Option<&Scalar>, frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Option<i64>> {
+    let Some(most) = most else { return Ok(None) };
+    Ok(match eval_scalar(most, &[], frame, rt).await? {
+        Datum::Int(most) => Some(most),
+        _ => None,
+    })
 }
 
 struct Keyed {
@@ -42,10 +64,7 @@ async fn one_call<T: Transaction>(rows: Vec<Row>, call: &WindowPlan, frame: &Fra
     for row in rows {
         rt.step().await?;
         let partition = eval_all(&call.partition, &row, frame, rt).await?;
-        let mut order = Vec::with_capacity(call.order.len());
-        for k in &call.order {
-            order.push(eval_scalar(&k.expr, &row, frame, rt).await?);
-        }
+        let order = sort_key(&call.order, &row, frame, rt).await?;
         key_bytes += rt.keep_key(&partition, &call.partition)?;
         key_bytes += rt.keep_key(&order, call.order.iter().map(|k| &k.expr))?;
         keyed.push(Keyed { partition, order, row });

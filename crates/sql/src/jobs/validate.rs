@@ -21,8 +21,9 @@ const PAGE_ROWS: usize = 1_000;
 /// sessions run on, too.
 const LOOK_EVERY: usize = 16;
 const TURN_MAX: Duration = Duration::from_millis(1);
-/// So many bytes of keys are looked for at once among the parents, which are read for that.
-const KEYS_BYTES_MAX: usize = 128 << 20;
+/// So many bytes of keys are looked for at once among the parents, which are read for that. Tests
+/// look for a few.
+const KEYS_BYTES_MAX: usize = if cfg!(test) { 1 << 10 } else { 128 << 20 };
 
 /// 23514: a row that is there breaks a constraint.
 pub(super) fn violated(check: &str, table: &str) -> Error {
@@ -115,8 +116,12 @@ pub(super) async fn foreign_key<E: Environment>(
         }
         if is_last || waiting.bytes > KEYS_BYTES_MAX {
             without_parents(env, &parent, fk, &mut waiting, context).await?;
-            // A parent that came after its table was read may have children by now: look once more.
-            without_parents(env, &parent, fk, &mut waiting, context).await?;
+            if !waiting.keys.is_empty() {
+                // Children may have gone with their parents since they were read, and parents may
+                // have come after their table was read: look once more.
+                with_children(env, table, &parent, fk, &mut waiting, context).await?;
+                without_parents(env, &parent, fk, &mut waiting, context).await?;
+            }
             if let Some(values) = waiting.keys.values().next() {
                 let plan = bind(env, table, context)?;
                 violation = plan.map(|p| p.describe_key(&fk.columns, values, &context.eval));
@@ -178,6 +183,30 @@ async fn without_parents<E: Environment>(
             keys.keys.remove(&encoded(&values, parent, &fk.parent_columns)?);
         }
     }
+    Ok(())
+}
+
+/// Leaves the keys that rows still refer to.
+async fn with_children<E: Environment>(
+    env: &E,
+    table: DescriptorId,
+    parent: &TableRef,
+    fk: &ForeignKey,
+    keys: &mut Keys,
+    context: &JobContext,
+) -> Result<()> {
+    let mut found = BTreeMap::new();
+    each_row(env, table, context, |_, row| {
+        let values: Vec<Datum> = fk.columns.iter().map(|o| row[*o as usize].clone()).collect();
+        if !values.iter().any(Datum::is_null)
+            && let Some(known) = keys.keys.remove_entry(&encoded(&values, parent, &fk.parent_columns)?)
+        {
+            found.insert(known.0, known.1);
+        }
+        Ok(())
+    })
+    .await?;
+    keys.keys = found;
     Ok(())
 }
 

@@ -101,6 +101,36 @@ async fn a_block_with_rows_commits_beside_changes_of_other_tables() {
     assert_eq!(one(&mut two.b, "select count(v) from old").await, "7");
 }
 
+/// The keys of the children are looked for among the parents a part at a time.
+#[tokio::test]
+async fn a_foreign_key_is_validated_part_by_part() {
+    let mut two = Two::new();
+    let setup = [
+        "create table parent (a int, b int, primary key (a, b))",
+        "create table child (id int primary key, a int, b int)",
+        "alter table child add constraint of_none foreign key (a, b) references parent",
+        "alter table child drop constraint of_none",
+        "insert into parent select g, g % 7 from generate_series(1, 500) g",
+        "insert into child select g, g % 500 + 1, (g % 500 + 1) % 7 from generate_series(1, 2000) g",
+        "insert into child values (5000, 999, null), (5001, null, null)",
+        "alter table child add constraint of_all foreign key (a, b) references parent",
+        "alter table child drop constraint of_all",
+        "insert into child values (9999, 400, 6)",
+    ];
+    run(&mut two.a, &setup).await;
+    let add = "alter table child add constraint late foreign key (a, b) references parent";
+    let refused = two.a.query_text(add).await.expect_err("a child without a parent");
+    assert_eq!(
+        (refused.sqlstate(), refused.get_detail()),
+        ("23503", Some("Key (a, b)=(400, 6) is not present in table \"parent\"."))
+    );
+    run(&mut two.a, &["delete from child where id = 9999"]).await;
+    let full = "alter table child add constraint whole foreign key (a, b) references parent match full";
+    let refused = two.a.query_text(full).await.expect_err("a part of a key");
+    assert_eq!(refused.sqlstate(), "23503", "{refused}");
+    run(&mut two.a, &["delete from child where id = 5000", full]).await;
+}
+
 /// The value that a query answers.
 async fn one(session: &mut Session<MemEnvironment>, sql: &str) -> String {
     let results = session.query_text(sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));

@@ -16,6 +16,7 @@ mod escrow;
 mod eval;
 mod explain;
 mod fast;
+mod gradual;
 pub(crate) mod groups;
 mod infer;
 mod join;

@@ -1,9 +1,10 @@
 //! Operators: the state of a running plan.
 
 use super::eval::{Frame, Kept, Row, eval_all, eval_scalar, filter};
+use super::gradual::Gradual;
 use super::scan::ScanState;
 use super::skip::Skip;
-use super::sort::{First, Gradual, sort_key};
+use super::sort::{First, sort_key};
 use super::{BATCH, BATCH_BYTES, Runtime, aggregate, batch, dml, join, lock_rows, numbers, sets, size, window};
 use crate::env::Transaction;
 use crate::plan::eval::bulk::Bulk;

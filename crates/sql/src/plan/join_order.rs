@@ -134,7 +134,7 @@ impl<'c> Cluster<'c> {
             for leaf in (0..n).filter(|i| set & (1 << i) == 0) {
                 let cost = before + self.cost_of(set, leaf, part);
                 let place = &mut best[set | 1 << leaf];
-                // Of equals, the order in which they are named: it may be the one that is asked for.
+                // Of equals, the order in which they are named: it may be the one asked for.
                 if place.is_none_or(|(known, _)| cost < known * 0.999) {
                     *place = Some((cost, leaf));
                 }

@@ -49,8 +49,8 @@ struct Uses<'k> {
     locks_above: Cell<bool>,
     /// How many rows are used of what is looked at, if a limit above may leave the others unread.
     first: Cell<Option<f64>>,
-    /// What a limit above asks of the relation that is looked at next: who looks at it takes it, and
-    /// gives it on to where rows come from one by one.
+    /// What a limit above asks of the relation that is looked at next: who looks at it takes it,
+    /// and gives it on to where rows come from one by one.
     asked: Cell<Option<Asked>>,
     stack: usize,
     known: &'k Known,

@@ -1,5 +1,6 @@
 //! Grouping: of all rows at once, or group by group where their rows come in order.
 
+use super::coming::Coming;
 use super::eval::{Frame, Row, all_true, at_once, eval_all, eval_scalar};
 use super::op::Op;
 use super::sort::{compare_keys, sort_by};
@@ -10,7 +11,7 @@ use crate::plan::node::{AggPlan, Node, Scalar};
 use crate::types::Datum;
 use crate::types::functions::Accumulator;
 use meridian_base::Result;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// One aggregate over one group.
@@ -97,23 +98,16 @@ async fn finished<T: Transaction>(key: Row, mut cells: Vec<Cell>, aggs: &[AggPla
     Ok(row)
 }
 
-/// How many rows are asked for at first: a few groups may be enough.
-const ROWS_FIRST: usize = 64;
-
 /// Groups whose rows come one after the other.
 pub(crate) struct InOrder {
-    input: Op,
-    /// Rows of the input that are in no group yet.
-    rows: VecDeque<Row>,
+    input: Coming,
     /// The group of the last row.
     open: Option<(Row, Vec<Cell>)>,
-    /// How many rows are asked for next; none at the end.
-    ask: Option<usize>,
 }
 
 impl InOrder {
     pub(crate) fn new(input: Op) -> InOrder {
-        InOrder { input, rows: VecDeque::new(), open: None, ask: Some(ROWS_FIRST) }
+        InOrder { input: Coming::new(input), open: None }
     }
     /// The next groups that are complete, `want` at most and one at least; `None` at the end.
     pub(crate) async fn next<T: Transaction>(
@@ -127,19 +121,12 @@ impl InOrder {
         let want = want.clamp(1, BATCH);
         let mut out = Vec::new();
         while out.len() < want {
-            let Some(row) = self.rows.pop_front() else {
-                let Some(ask) = self.ask else { break };
-                let rows = self.input.next(rt, ask).await?;
-                self.ask = rows.is_some().then_some((ask * 2).min(BATCH));
-                self.rows = rows.unwrap_or_default().into();
-                if self.ask.is_none()
-                    && let Some((key, cells)) = self.open.take()
-                {
+            let Some(row) = self.input.next(rt).await? else {
+                if let Some((key, cells)) = self.open.take() {
                     out.push(finished(key, cells, aggs, rt).await?);
                 }
-                continue;
+                break;
             };
-            rt.step().await?;
             let key = eval_all(keys, &row, frame, rt).await?;
             let is_new = self.open.as_ref().is_none_or(|(open, _)| *open != key);
             if is_new && let Some((key, cells)) = self.open.replace((key, start(aggs))) {

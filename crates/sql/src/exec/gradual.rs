@@ -1,37 +1,31 @@
 //! Sorting rows that come in order by the first of some keys, as they come.
 
+use super::coming::Coming;
 use super::eval::{Frame, Row};
 use super::op::Op;
 use super::sort::{Keyed, sort_by, sort_key};
 use super::{BATCH, Runtime};
 use crate::env::Transaction;
+use crate::plan::eval::bulk::Bulk;
 use crate::plan::node::SortPlan;
 use meridian_base::Result;
 use std::collections::VecDeque;
 
-/// How many rows are asked for at first: a few may be enough.
-const ROWS_FIRST: usize = 64;
-
 /// Rows that come in order by the first of some keys: those that are alike in these are sorted by
-/// the others as they come.
+/// the others.
 pub(crate) struct Gradual {
-    input: Op,
-    /// How many rows are asked for next; none at the end.
-    ask: Option<usize>,
-    /// Rows that were not looked at.
-    rows: VecDeque<Row>,
+    input: Coming,
     /// Those that are alike in the first keys; more may come.
-    open: Vec<Keyed>,
+    open: Bulk<Vec<Keyed>>,
     /// What is accounted for them.
     bytes: usize,
     /// Rows in their order.
-    ready: VecDeque<Row>,
+    ready: Bulk<VecDeque<Row>>,
 }
 
 impl Gradual {
     pub(super) fn new(input: Op) -> Gradual {
-        let (rows, open, ready) = Default::default();
-        Gradual { input, ask: Some(ROWS_FIRST), rows, open, bytes: 0, ready }
+        Gradual { input: Coming::new(input), open: Bulk::default(), bytes: 0, ready: Bulk::default() }
     }
 
     /// The next rows, `want` at most and one at least; `None` at the end. `sorted`: by how many
@@ -46,17 +40,13 @@ impl Gradual {
     ) -> Result<Option<Vec<Row>>> {
         let want = want.clamp(1, BATCH);
         while self.ready.len() < want {
-            let Some(row) = self.rows.pop_front() else {
-                let Some(ask) = self.ask else { break };
-                let rows = self.input.next(rt, ask).await?;
-                self.ask = rows.is_some().then_some((ask * 2).min(BATCH));
-                self.rows = rows.unwrap_or_default().into();
-                if self.ask.is_none() {
-                    self.close(keys, rt).await?;
+            let Some(row) = self.input.next(rt).await? else {
+                if self.open.is_empty() {
+                    break;
                 }
+                self.close(keys, rt).await?;
                 continue;
             };
-            rt.step().await?;
             let key = sort_key(keys, &row, frame, rt).await?;
             if self.open.last().is_some_and(|last| last.key[..sorted] != key[..sorted]) {
                 self.close(keys, rt).await?;
@@ -70,8 +60,11 @@ impl Gradual {
     }
 
     async fn close<T: Transaction>(&mut self, keys: &[SortPlan], rt: &mut Runtime<'_, T>) -> Result<()> {
-        let open = sort_by(std::mem::take(&mut self.open), |a, b| a.compare(b, keys), rt).await?;
-        self.ready.extend(open.into_iter().map(|kept| kept.row));
+        let open = std::mem::take(&mut self.open).take();
+        for kept in sort_by(open, |a, b| a.compare(b, keys), rt).await? {
+            rt.step().await?;
+            self.ready.push_back(kept.row);
+        }
         rt.shared.memory = rt.shared.memory.saturating_sub(std::mem::take(&mut self.bytes));
         Ok(())
     }

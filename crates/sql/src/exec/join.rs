@@ -203,7 +203,7 @@ async fn open<T: Transaction>(op: &Op, node: &Node, frame: &Frame, rt: &mut Runt
         }
         state.right = Some(Arc::default());
     } else if let (Some(right), Some(right_keys)) = (right, keys.filter(|_| is_any_enough(node))) {
-        // Nobody asks for more of the rows than their keys, nor for one of them twice.
+        // The join asks which keys there are: each is kept once, and nothing else of the rows.
         let mut op = Op::new(right, frame);
         while let Some(rows) = op.next(rt, usize::MAX).await? {
             for row in rows {

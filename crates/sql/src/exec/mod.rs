@@ -10,6 +10,7 @@ mod api;
 pub(crate) mod batch;
 mod build;
 mod cascade;
+mod coming;
 mod dml;
 pub(crate) mod entries;
 mod escrow;

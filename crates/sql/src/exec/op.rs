@@ -144,12 +144,12 @@ impl Op {
             Node::Distinct { input, on } => self.distinct(input, on.as_deref(), rt, want).await,
             Node::Window { input, calls, in_order: true, most } => {
                 if matches!(self.state, State::New) {
-                    let is_partitioned = calls.iter().any(|call| !call.partition.is_empty());
-                    let rows = window::in_order::InOrder::new(*self.child(input), calls, is_partitioned);
+                    let (input, frame) = (*self.child(input), self.frame.clone());
+                    let rows = window::in_order::InOrder::open(input, calls, most.as_ref(), &frame, rt).await?;
                     self.state = State::Window(Box::new(rows));
                 }
                 let State::Window(rows) = &mut self.state else { return Ok(None) };
-                rows.next(calls, most.as_ref(), &self.frame, rt, want).await
+                rows.next(calls, &self.frame, rt, want).await
             }
             _ => self.computed(node, rt).await,
         }
@@ -358,7 +358,7 @@ impl Op {
         let mut ask = want;
         loop {
             let Some(rows) = input.next(rt, ask).await? else { return Ok(None) };
-            // Where rows repeat, so many more may be needed.
+            // Of rows that are alike all but one are dropped: more may have to be read.
             ask = ask.saturating_mul(2);
             let mut out = Vec::new();
             for row in rows {

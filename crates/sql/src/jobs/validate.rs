@@ -290,7 +290,7 @@ impl Pages {
             };
             self.bound = Some((catalog, plan.clone()));
             if plan.table().primary().id != source.primary().id {
-                // What was read so far does not tell what is left.
+                // The table has other rows now: all of them are read.
                 self.todo = primary_ranges(plan.table());
                 self.source = Some(plan.table().clone());
                 continue;

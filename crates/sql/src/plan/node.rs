@@ -99,8 +99,8 @@ pub(crate) enum Node {
         keys: Vec<SortPlan>,
         /// By how many of the keys, from the first one on, the rows are in order already.
         sorted: usize,
-        /// Rows that are alike in these keys are sorted as they come: who reads the result may not
-        /// need all of them.
+        /// Rows that are alike in these keys are sorted as they come, because the first rows of the
+        /// result may be enough.
         is_gradual: bool,
         /// If no more than some of the first rows are used.
         most: Option<Most>,
@@ -140,7 +140,7 @@ pub(crate) enum Node {
         calls: Vec<WindowPlan>,
         /// Rows come in the order of the one window that all calls have.
         in_order: bool,
-        /// Rows whose result of the first call is above it are not asked for.
+        /// Rows whose first result is above it may be left out: a condition above drops them.
         most: Option<Scalar>,
     },
     ProjectSet {

@@ -62,8 +62,8 @@ async fn a_block_with_rows_commits_only_beside_what_it_does_not_rest_on() {
     assert_eq!(two.b.query_text("commit").await.expect_err("the name is taken").sqlstate(), "40001");
 }
 
-/// What others do to tables that have nothing to do with the block's is in nobody's way; what rests
-/// on what the block changes is.
+/// Changes of other tables do not disturb a block. Something new that rests on what the block
+/// changes refuses it.
 #[tokio::test]
 async fn a_block_with_rows_commits_beside_changes_of_other_tables() {
     let mut two = Two::new();

@@ -69,14 +69,6 @@ Filter
 Regions: us-east1
 (EXPLAIN)
 
-select * from (select id, status, row_number() over (order by id) rn from wo) x where rn <= 3;
-----
-id | status | rn
-1 | s1 | 1
-2 | s2 | 2
-3 | s3 | 3
-(SELECT 3)
-
 explain select id, sum(total) over (order by id) from wo order by id limit 4;
 ----
 QUERY PLAN
@@ -86,15 +78,6 @@ Limit
 Regions: us-east1
 (EXPLAIN)
 
-select id, sum(total) over (order by id) from wo order by id limit 4;
-----
-id | sum
-1 | 1
-2 | 3
-3 | 6
-4 | 10
-(SELECT 4)
-
 explain select id, row_number() over (order by created, id) n, rank() over (order by created, id) r, lag(total) over (order by created, id) l, first_value(id) over (order by created, id) f from wo order by created, id limit 4;
 ----
 QUERY PLAN
@@ -103,25 +86,6 @@ Limit
         ->  Index Scan using wo_created on wo  (rows=10000)
 Regions: us-east1
 (EXPLAIN)
-
-select id, row_number() over (order by created, id) n, rank() over (order by created, id) r, lag(total) over (order by created, id) l, first_value(id) over (order by created, id) f from wo order by created, id limit 4;
-----
-id | n | r | l | f
-1 | 1 | 1 | ∅ | 1
-2 | 2 | 2 | 1 | 1
-3 | 3 | 3 | 2 | 1
-4 | 4 | 4 | 3 | 1
-(SELECT 4)
-
-select id, created, rank() over (order by created), dense_rank() over (order by created), count(*) over (order by created), last_value(total) over (order by created) from wo where id < 40 order by created limit 5;
-----
-id | created | rank | dense_rank | count | last_value
-1 | 2026-01-01 00:00:00 | 1 | 1 | 2 | 2
-2 | 2026-01-01 00:00:00 | 1 | 1 | 2 | 2
-3 | 2026-01-01 00:06:00 | 3 | 2 | 5 | 5
-4 | 2026-01-01 00:06:00 | 3 | 2 | 5 | 5
-5 | 2026-01-01 00:06:00 | 3 | 2 | 5 | 5
-(SELECT 5)
 
 explain select * from (select id, rank() over (order by created desc) r, sum(total) over (order by created desc) from wo) x where r < 4 order by id;
 ----
@@ -136,34 +100,6 @@ Sort
 Regions: us-east1
 (EXPLAIN)
 
-select * from (select id, rank() over (order by created desc) r, sum(total) over (order by created desc) from wo) x where r < 4 order by id;
-----
-id | r | sum
-9996 | 3 | 10
-9997 | 3 | 10
-9998 | 3 | 10
-9999 | 1 | 7
-10000 | 1 | 7
-(SELECT 5)
-
-select * from (select id, dense_rank() over (order by created) r, count(*) over (order by created rows unbounded preceding) from wo) x where r = 2 order by id;
-----
-id | r | count
-3 | 2 | 3
-4 | 2 | 4
-5 | 2 | 5
-(SELECT 3)
-
-select * from (select id, user_id, row_number() over (partition by user_id order by created desc, id) rn from wo where id < 2000) x where rn <= 2 order by user_id, rn limit 5;
-----
-id | user_id | rn
-1501 | 2 | 1
-1001 | 2 | 2
-1502 | 3 | 1
-1002 | 3 | 2
-1503 | 4 | 1
-(SELECT 5)
-
 explain select * from (select id, user_id, row_number() over (partition by user_id order by id) rn from wo) x where rn <= 2 order by user_id, id limit 5;
 ----
 QUERY PLAN
@@ -175,16 +111,6 @@ Limit
               ->  Index Only Scan using wo_user on wo  (rows=10000)
 Regions: us-east1
 (EXPLAIN)
-
-select * from (select id, user_id, row_number() over (partition by user_id order by id) rn from wo) x where rn <= 2 order by user_id, id limit 5;
-----
-id | user_id | rn
-1 | 2 | 1
-501 | 2 | 2
-2 | 3 | 1
-502 | 3 | 2
-3 | 4 | 1
-(SELECT 5)
 
 explain select count(*), sum(id) from (select id, user_id, rank() over (partition by user_id order by total) r from wo) x where r <= 1;
 ----
@@ -198,18 +124,6 @@ Aggregate
 Regions: us-east1
 (EXPLAIN)
 
-select count(*), sum(id) from (select id, user_id, rank() over (partition by user_id order by total) r from wo) x where r <= 1;
-----
-count | sum
-1428 | 7142142
-(SELECT 1)
-
-select count(*), sum(id) from (select id, user_id, row_number() over (partition by user_id order by total desc, id) r from wo) x where 3 > r;
-----
-count | sum
-982 | 3430950
-(SELECT 1)
-
 explain select count(*) from (select row_number() over () rn from wo) x where rn <= 0;
 ----
 QUERY PLAN
@@ -222,18 +136,6 @@ Aggregate
 Regions: us-east1
 (EXPLAIN)
 
-select count(*) from (select row_number() over () rn from wo) x where rn <= 0;
-----
-count
-0
-(SELECT 1)
-
-select count(*) from (select row_number() over () rn from wo) x where rn <= null::int;
-----
-count
-0
-(SELECT 1)
-
 explain select id, count(*) over () from wo order by id limit 2;
 ----
 QUERY PLAN
@@ -245,13 +147,6 @@ Limit
 Regions: us-east1
 (EXPLAIN)
 
-select id, count(*) over () from wo order by id limit 2;
-----
-id | count
-1 | 10000
-2 | 10000
-(SELECT 2)
-
 explain select user_id, id, count(*) over (partition by user_id) from wo where user_id is not null order by user_id limit 3;
 ----
 QUERY PLAN
@@ -261,14 +156,6 @@ Limit
               Index Cond: (user_id IS NOT NULL)
 Regions: us-east1
 (EXPLAIN)
-
-select user_id, id, count(*) over (partition by user_id) from wo where user_id is not null order by user_id limit 3;
-----
-user_id | id | count
-2 | 1 | 20
-2 | 501 | 20
-2 | 1001 | 20
-(SELECT 3)
 
 explain select id, lag(id, 2, -1) over (order by id), lead(id) over (order by id) from wo order by id limit 3;
 ----
@@ -280,21 +167,6 @@ Limit
               ->  Seq Scan on wo  (rows=10000)
 Regions: us-east1
 (EXPLAIN)
-
-select id, lag(id, 2, -1) over (order by id), lead(id) over (order by id) from wo order by id limit 3;
-----
-id | lag | lead
-1 | -1 | 2
-2 | -1 | 3
-3 | 1 | 4
-(SELECT 3)
-
-select id, first_value(id) over (order by id rows between unbounded preceding and 1 preceding) from wo order by id limit 2;
-----
-id | first_value
-1 | ∅
-2 | 1
-(SELECT 2)
 
 explain select distinct on (user_id) user_id, id from wo order by user_id, id desc limit 3;
 ----
@@ -308,14 +180,6 @@ Limit
 Regions: us-east1
 (EXPLAIN)
 
-select distinct on (user_id) user_id, id from wo order by user_id, id desc limit 3;
-----
-user_id | id
-2 | 9501
-3 | 9502
-4 | 9503
-(SELECT 3)
-
 explain select distinct o.id, o.created from wo o join wi i on i.order_id = o.id order by o.id limit 3;
 ----
 QUERY PLAN
@@ -327,14 +191,6 @@ Limit
                     Index Cond: (order_id = outer #1)
 Regions: us-east1
 (EXPLAIN)
-
-select distinct o.id, o.created from wo o join wi i on i.order_id = o.id order by o.id limit 3;
-----
-id | created
-1 | 2026-01-01 00:00:00
-2 | 2026-01-01 00:00:00
-3 | 2026-01-01 00:06:00
-(SELECT 3)
 
 explain select distinct o.* from wo o left join wi i on i.order_id = o.id where o.status = 's1' order by o.created desc, o.id limit 3;
 ----
@@ -352,14 +208,6 @@ Limit
 Regions: us-east1
 (EXPLAIN)
 
-select distinct o.* from wo o left join wi i on i.order_id = o.id where o.status = 's1' order by o.created desc, o.id limit 3;
-----
-id | user_id | status | total | created
-9997 | 498 | s1 | 1 | 2026-01-14 21:12:00
-9993 | 494 | s1 | 4 | 2026-01-14 21:06:00
-9989 | 490 | s1 | 0 | 2026-01-14 20:54:00
-(SELECT 3)
-
 explain select distinct user_id from wo order by user_id desc limit 3;
 ----
 QUERY PLAN
@@ -368,14 +216,6 @@ Limit
         ->  Index Only Scan Backward using wo_user on wo  (rows=10000)
 Regions: us-east1
 (EXPLAIN)
-
-select distinct user_id from wo order by user_id desc limit 3;
-----
-user_id
-∅
-500
-499
-(SELECT 3)
 
 explain select o.id from wo o join wu u on u.id = o.user_id where u.country = 7 order by o.created desc, o.id limit 3;
 ----
@@ -391,14 +231,6 @@ Limit
                     Filter: (country = 7)
 Regions: us-east1
 (EXPLAIN)
-
-select o.id from wo o join wu u on u.id = o.user_id where u.country = 7 order by o.created desc, o.id limit 3;
-----
-id
-9986
-9966
-9946
-(SELECT 3)
 
 explain select o.id from wo o where o.id in (select order_id from wi where product_id in (select id from wp where cat = 3)) order by o.created desc, o.id limit 3;
 ----
@@ -417,14 +249,6 @@ Limit
                           Filter: (cat = 3)
 Regions: us-east1
 (EXPLAIN)
-
-select o.id from wo o where o.id in (select order_id from wi where product_id in (select id from wp where cat = 3)) order by o.created desc, o.id limit 3;
-----
-id
-9996
-9984
-9972
-(SELECT 3)
 
 explain select o.id from wo o where o.id in (select order_id from wi where product_id in (select id from wp where cat = 3) and qty > 100) order by o.created desc, o.id limit 3;
 ----
@@ -445,11 +269,6 @@ Limit
 Regions: us-east1
 (EXPLAIN)
 
-select o.id from wo o where o.id in (select order_id from wi where product_id in (select id from wp where cat = 3) and qty > 100) order by o.created desc, o.id limit 3;
-----
-id
-(SELECT 0)
-
 explain select count(*) from (select o.id from wo o where not exists (select 1 from wi where wi.order_id = o.id) limit 10) x;
 ----
 QUERY PLAN
@@ -461,12 +280,6 @@ Aggregate
               ->  Seq Scan on wi  (rows=20000)
 Regions: us-east1
 (EXPLAIN)
-
-select count(*) from (select o.id from wo o where not exists (select 1 from wi where wi.order_id = o.id) limit 10) x;
-----
-count
-0
-(SELECT 1)
 
 explain select o.id from wo o join wu u on u.id = o.user_id where u.name = 'u77' order by o.created, o.id limit 2;
 ----
@@ -481,11 +294,3 @@ Limit
                     Index Cond: (user_id = outer #1)
 Regions: us-east1
 (EXPLAIN)
-
-select o.id from wo o join wu u on u.id = o.user_id where u.name = 'u77' order by o.created, o.id limit 2;
-----
-id
-76
-576
-(SELECT 2)
-

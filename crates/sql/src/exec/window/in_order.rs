@@ -1,35 +1,30 @@
-//! Window functions over rows that come in the order of their windows: whoever needs the first
-//! results alone reads no more than the first rows, and nobody keeps all of them.
+//! Window functions over rows that come in the order of the window. The first results need the
+//! first rows alone, and memory is needed for one partition, or for the rows that are alike.
 
+use super::super::coming::Coming;
 use super::super::eval::{Frame, Row, all_true, eval_all};
 use super::super::op::Op;
 use super::super::sort::sort_key;
 use super::super::{BATCH, Runtime};
 use super::{Keyed, most_of, partition};
 use crate::env::Transaction;
+use crate::plan::eval::bulk::Bulk;
 use crate::plan::node::{Scalar, WindowPlan};
 use crate::plan::rel::WindowFunction;
-use crate::types::Datum;
 use crate::types::functions::Accumulator;
+use crate::types::{Datum, EvalContext};
 use meridian_base::{Error, Result};
 use std::collections::VecDeque;
 
-/// How many rows are asked for at first: a few may be enough.
-const ROWS_FIRST: usize = 64;
-
 /// Calls over one window, and the rows that come in its order.
 pub(crate) struct InOrder {
-    input: Op,
-    /// How many rows are asked for next; none at the end.
-    ask: Option<usize>,
-    /// Rows of the input that were not looked at.
-    rows: VecDeque<Row>,
+    input: Coming,
     /// Rows whose results are not all known: of one partition, or alike in the order.
-    open: Vec<Keyed>,
+    open: Bulk<Vec<Keyed>>,
     /// What is accounted for them.
     bytes: usize,
     /// Rows with their results.
-    ready: VecDeque<Row>,
+    ready: Bulk<VecDeque<Row>>,
     /// Rows with a first result above it are left out.
     most: Option<i64>,
     running: Option<Running>,
@@ -88,8 +83,16 @@ impl WindowPlan {
 }
 
 impl InOrder {
-    /// `is_partitioned`: the window has partitions, which are looked at one by one.
-    pub(crate) fn new(input: Op, calls: &[WindowPlan], is_partitioned: bool) -> InOrder {
+    /// `most`: rows whose first result is above it may be left out.
+    pub(crate) async fn open<T: Transaction>(
+        input: Op,
+        calls: &[WindowPlan],
+        most: Option<&Scalar>,
+        frame: &Frame,
+        rt: &mut Runtime<'_, T>,
+    ) -> Result<InOrder> {
+        // Partitions are looked at one by one.
+        let is_partitioned = calls.iter().any(|call| !call.partition.is_empty());
         let past = |call: &WindowPlan| match &call.function {
             WindowFunction::Aggregate(a) => Past::Aggregate(a.start()),
             WindowFunction::FirstValue => Past::First(None),
@@ -104,39 +107,30 @@ impl InOrder {
             needs_peers: calls.iter().any(WindowPlan::needs_peers),
             calls: calls.iter().map(past).collect(),
         });
-        let (rows, open, ready) = Default::default();
-        InOrder { input, ask: Some(ROWS_FIRST), rows, open, bytes: 0, ready, most: None, running }
+        let (open, ready) = Default::default();
+        let most = most_of(most, frame, rt).await?;
+        Ok(InOrder { input: Coming::new(input), open, bytes: 0, ready, most, running })
     }
 
     /// The next rows, `want` at most and one at least; `None` at the end.
     pub(crate) async fn next<T: Transaction>(
         &mut self,
         calls: &[WindowPlan],
-        most: Option<&Scalar>,
         frame: &Frame,
         rt: &mut Runtime<'_, T>,
         want: usize,
     ) -> Result<Option<Vec<Row>>> {
-        if self.ask == Some(ROWS_FIRST) {
-            self.most = most_of(most, frame, rt).await?;
-        }
         let want = want.clamp(1, BATCH);
         while self.ready.len() < want {
-            let Some(row) = self.rows.pop_front() else {
-                let Some(ask) = self.ask else { break };
-                let rows = self.input.next(rt, ask).await?;
-                self.ask = rows.is_some().then_some((ask * 2).min(BATCH));
-                self.rows = rows.unwrap_or_default().into();
-                if self.ask.is_none() {
-                    self.close(calls, frame, rt).await?;
+            let Some(row) = self.input.next(rt).await? else {
+                if self.open.is_empty() {
+                    break;
                 }
+                self.close(calls, frame, rt).await?;
                 continue;
             };
-            rt.step().await?;
             if !self.take(row, calls, frame, rt).await? {
-                self.ask = None;
-                self.rows.clear();
-                self.close(calls, frame, rt).await?;
+                self.input.end();
             }
         }
         let take = self.ready.len().min(want);
@@ -199,13 +193,19 @@ impl InOrder {
         match &mut self.running {
             Some(running) => running.results(&mut open, calls, frame, rt).await?,
             None => {
-                for call in if open.is_empty() { &[] } else { calls } {
+                for call in calls {
                     let results = partition(&open, call, frame, rt).await?;
-                    open.iter_mut().zip(results).for_each(|(k, result)| k.row.push(result));
+                    for (k, result) in open.iter_mut().zip(results) {
+                        rt.step().await?;
+                        k.row.push(result);
+                    }
                 }
             }
         }
-        self.ready.extend(open.into_iter().map(|k| k.row));
+        for k in open.take() {
+            rt.step().await?;
+            self.ready.push_back(k.row);
+        }
         rt.shared.memory = rt.shared.memory.saturating_sub(std::mem::take(&mut self.bytes));
         Ok(())
     }
@@ -233,57 +233,70 @@ impl Running {
         let first = self.count - open.len() as i64;
         for (at, call) in calls.iter().enumerate() {
             // Rows carry the results of the calls before this one: arguments do not see them.
-            let mut args = Vec::with_capacity(open.len());
+            let mut args = Bulk::from(Vec::with_capacity(open.len()));
             for k in open.iter() {
                 rt.step().await?;
                 let counts = all_true(call.filter.as_slice(), &k.row, frame, rt).await?;
                 args.push(if counts { Some(eval_all(&call.args, &k.row, frame, rt).await?) } else { None });
             }
-            let value = |args: &Option<Row>| args.as_ref().and_then(|a| a.first().cloned()).unwrap_or(Datum::Null);
-            let last = args.last().map_or(Datum::Null, value);
-            let results: Vec<Datum> = match (&call.function, &mut self.calls[at]) {
-                (WindowFunction::RowNumber, _) => (1..=open.len() as i64).map(|n| Datum::Int(first + n)).collect(),
-                (WindowFunction::Rank, _) => vec![Datum::Int(self.before + 1); open.len()],
-                (WindowFunction::DenseRank, _) => vec![Datum::Int(self.different); open.len()],
+            let past = &mut self.calls[at];
+            let shared = match (&call.function, &mut *past) {
+                (WindowFunction::Rank, _) => Some(Datum::Int(self.before + 1)),
+                (WindowFunction::DenseRank, _) => Some(Datum::Int(self.different)),
                 (WindowFunction::FirstValue, Past::First(known)) => {
-                    let of_first = known.get_or_insert_with(|| args.first().map_or(Datum::Null, value));
-                    vec![of_first.clone(); open.len()]
+                    Some(known.get_or_insert_with(|| args.first().map_or(Datum::Null, value)).clone())
                 }
-                (WindowFunction::LastValue, _) if call.rows => args.iter().map(value).collect(),
-                (WindowFunction::LastValue, _) => vec![last; open.len()],
-                (WindowFunction::Lag, Past::Lag(past)) => {
-                    let back = call.lag().unwrap_or(1);
-                    let mut out = Vec::with_capacity(open.len());
-                    for args in &args {
-                        past.push_back(value(args));
-                        let default = || args.as_ref().and_then(|a| a.get(2).cloned()).unwrap_or(Datum::Null);
-                        out.push(if past.len() > back { past[past.len() - 1 - back].clone() } else { default() });
-                        while past.len() > back {
-                            past.pop_front();
-                        }
-                    }
-                    out
-                }
-                (WindowFunction::Aggregate(_), Past::Aggregate(state)) => {
-                    let mut out = Vec::with_capacity(open.len());
-                    for args in &args {
+                (WindowFunction::LastValue, _) if !call.rows => Some(args.last().map_or(Datum::Null, value)),
+                (WindowFunction::Aggregate(_), Past::Aggregate(state)) if !call.rows => {
+                    for args in args.iter().flatten() {
                         rt.step().await?;
-                        if let Some(args) = args {
-                            state.add(rt.ctx.eval, args)?;
-                        }
-                        if call.rows {
-                            out.push(state.finish(rt.ctx.eval)?);
-                        }
+                        state.add(rt.ctx.eval, args)?;
                     }
-                    if !call.rows {
-                        out = vec![state.finish(rt.ctx.eval)?; open.len()];
-                    }
-                    out
+                    Some(state.finish(rt.ctx.eval)?)
                 }
-                _ => return Err(Error::internal("this window function needs rows to come")),
+                _ => None,
             };
-            open.iter_mut().zip(results).for_each(|(k, result)| k.row.push(result));
+            for (n, (k, args)) in open.iter_mut().zip(args.iter()).enumerate() {
+                rt.step().await?;
+                let result = match &shared {
+                    Some(result) => result.clone(),
+                    None => past.of_row(call, first + n as i64 + 1, args, rt.ctx.eval)?,
+                };
+                k.row.push(result);
+            }
         }
         Ok(())
     }
+}
+
+impl Past {
+    /// The result for the next row alone. `number`: its place.
+    fn of_row(&mut self, call: &WindowPlan, number: i64, args: &Option<Row>, context: &EvalContext) -> Result<Datum> {
+        match (&call.function, self) {
+            (WindowFunction::RowNumber, _) => Ok(Datum::Int(number)),
+            (WindowFunction::LastValue, _) => Ok(value(args)),
+            (WindowFunction::Lag, Past::Lag(past)) => {
+                let back = call.lag().unwrap_or(1);
+                past.push_back(value(args));
+                let default = || args.as_ref().and_then(|a| a.get(2).cloned()).unwrap_or(Datum::Null);
+                let result = if past.len() > back { past[past.len() - 1 - back].clone() } else { default() };
+                if past.len() > back {
+                    past.pop_front();
+                }
+                Ok(result)
+            }
+            (WindowFunction::Aggregate(_), Past::Aggregate(state)) => {
+                if let Some(args) = args {
+                    state.add(context, args)?;
+                }
+                state.finish(context)
+            }
+            _ => Err(Error::internal("this window function needs rows to come")),
+        }
+    }
+}
+
+/// The first argument.
+fn value(args: &Option<Row>) -> Datum {
+    args.as_ref().and_then(|a| a.first().cloned()).unwrap_or(Datum::Null)
 }

@@ -46,6 +46,7 @@ impl Compiler<'_> {
         }
         let layout = b.layout.iter().copied().chain(calls.iter().map(|c| c.0)).collect();
         let (order, fixed) = if in_order { (b.order, b.fixed) } else { Default::default() };
+        let most = most.filter(|_| ends_early(&plans, in_order));
         let node = Arc::new(Node::Window { input: b.node, calls: plans, in_order, most });
         Ok(Built { node, layout, order, fixed, rows: b.rows, is_counted: false })
     }
@@ -111,6 +112,16 @@ impl Compiler<'_> {
             start: bound(&w.frame.start, self)?,
             end: bound(&w.frame.end, self)?,
         })
+    }
+}
+
+/// Whether a bound on the first result leaves out rows: they may matter to other calls.
+fn ends_early(calls: &[WindowPlan], in_order: bool) -> bool {
+    let [call] = calls else { return in_order && calls.iter().all(|call| call.partition.is_empty()) };
+    match call.function {
+        WindowFunction::RowNumber => true,
+        WindowFunction::Rank => !in_order || call.partition.is_empty(),
+        _ => in_order && call.partition.is_empty(),
     }
 }
 

@@ -6,8 +6,8 @@ use crate::catalog::{Catalog, Descriptor};
 use meridian_base::{DescriptorId, Error, Result};
 use std::sync::Arc;
 
-/// Moves changes whose rows are written already to a newer catalog, if nobody changed anything that
-/// they may rest on, or made something that rests on what they change.
+/// Moves changes whose rows are written already to a newer catalog. 40001, if others have changed
+/// what the block may rest on, or have made something that rests on what it changes.
 ///
 /// # Panics
 /// If others may have drawn the ids of the changes.

@@ -325,6 +325,16 @@ impl GroupStore {
         }
     }
 
+    /// Rows of indexes that are not `reached` leave the cache, as far as they are durable: who reads
+    /// the past finds them on disk. Otherwise they would take the place of others until the cache is
+    /// full: a load into a table that gets its primary key afterwards leaves all of its rows so.
+    pub fn uncache(&self, reached: &dyn Fn(u32) -> bool) {
+        let mut from = Some(Key::MIN);
+        while let Some(key) = from {
+            from = self.inner.write().table.forget_unreached(&key, reached, LOCK_ROWS, &self.shared.totals);
+        }
+    }
+
     /// Whether the cache is at most three quarters full after `bytes` more.
     pub(crate) fn has_much_room(&self, bytes: usize) -> bool {
         self.shared.totals.clean.load(Ordering::Relaxed) + bytes <= self.shared.options.cache_bytes_max / 4 * 3

@@ -495,6 +495,32 @@ impl Table {
         }
     }
 
+    /// Rows that are entirely clean leave the table.
+    fn forget_clean(&mut self, keys: &[Key], totals: &Totals) {
+        let bytes = keys.iter().map(|key| self.forget(key)).sum();
+        self.clean_bytes -= bytes;
+        totals.clean.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Looks at the index of the first row at or behind `from`: if it is not `reached`, its next
+    /// `rows` rows leave the table, as far as they are clean. Returns where to go on.
+    pub fn forget_unreached(&mut self, from: &Key, reached: &dyn Fn(u32) -> bool, rows: usize, totals: &Totals) -> Option<Key> {
+        let behind = (Bound::Included(from.as_bytes()), Bound::Unbounded);
+        let (first, _) = self.rows.range::<[u8], _>(behind).next()?;
+        // Keys without an index id do not occur outside tests.
+        let index = first.as_bytes().first_chunk::<4>()?;
+        let end = Key::new(index).prefix_end()?;
+        if reached(u32::from_be_bytes(*index)) {
+            return Some(end);
+        }
+        let of_index = (Bound::Included(from.as_bytes()), Bound::Excluded(end.as_bytes()));
+        let next: Vec<(&Key, &Row)> = self.rows.range::<[u8], _>(of_index).take(rows).collect();
+        let go_on = next.last().filter(|_| next.len() == rows).map_or(end.clone(), |(key, _)| key.successor());
+        let clean: Vec<Key> = next.into_iter().filter(|(_, row)| row.is_clean()).map(|(key, _)| key.clone()).collect();
+        self.forget_clean(&clean, totals);
+        Some(go_on)
+    }
+
     /// Removes some clean rows that were not read lately, if this table has more than `share` and
     /// the store more than `max` bytes of them. Returns whether more should go.
     pub fn evict(&mut self, max: usize, share: usize, totals: &Totals) -> bool {
@@ -518,11 +544,7 @@ impl Table {
         if steps < EVICT_STEPS {
             self.hand = Key::MIN;
         }
-        for key in victims {
-            let bytes = self.forget(&key);
-            self.clean_bytes -= bytes;
-            totals.clean.fetch_sub(bytes, Ordering::Relaxed);
-        }
+        self.forget_clean(&victims, totals);
         over(self)
     }
 }
@@ -695,6 +717,33 @@ mod tests {
         assert_eq!(from(&table), (Timestamp::MAX, Timestamp::MAX));
         table.reset(Timestamp::MIN, &totals);
         assert_eq!(from(&table), (Timestamp::MIN, Timestamp::MIN));
+    }
+
+    #[test]
+    fn rows_of_indexes_that_nobody_reaches_leave_the_table_once_they_are_clean() {
+        let (mut table, totals) = (Table::new(Timestamp::MIN), Totals::default());
+        let of_index = |index: u8, i: u8| Key::new(&[0, 0, 0, index, i]);
+        let all = || [1, 2, 3, 5].into_iter().flat_map(|index| (0..5).map(move |i| (index, i)));
+        all().for_each(|(index, i)| _ = table.place(&Write { key: of_index(index, i), ..write(0) }, Timestamp(10), &totals));
+        // Two rows a step, so that an index takes several.
+        let forget = |table: &mut Table| {
+            let mut from = Some(Key::MIN);
+            while let Some(key) = from {
+                from = table.forget_unreached(&key, &|index| index == 1 || index == 3, 2, &totals);
+            }
+        };
+        forget(&mut table);
+        assert_eq!(table.rows.len(), 20, "nothing is durable");
+        flush(&mut table, &totals);
+        table.place(&Write { key: of_index(5, 3), ..write(0) }, Timestamp(20), &totals);
+        forget(&mut table);
+        let left: Vec<Key> = all().map(|(index, i)| of_index(index, i)).filter(|key| table.rows.contains_key(key)).collect();
+        let expected = [1, 3].into_iter().flat_map(|index| (0..5).map(move |i| (index, i))).chain([(5, 3)]);
+        assert_eq!(left, expected.map(|(index, i)| of_index(index, i)).collect::<Vec<_>>());
+        assert_eq!(table.clean_bytes, totals.clean.load(Ordering::Relaxed));
+        table.invariant_rows();
+        assert_eq!(table.whole_from(of_index(1, 9).as_bytes()), Timestamp::MIN);
+        assert_eq!(table.whole_from(of_index(2, 9).as_bytes()), Timestamp::MAX);
     }
 
     #[test]

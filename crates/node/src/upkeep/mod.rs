@@ -6,8 +6,8 @@ mod sweep;
 
 use crate::membership::shared::Shared;
 use crate::membership::space;
-use meridian_base::Timestamp;
 use meridian_base::alarm::alarmed;
+use meridian_base::{GroupId, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -51,6 +51,7 @@ pub(crate) fn start(shared: &Arc<Shared>, gc_ttl: Duration, gc_interval: Duratio
                     return;
                 }
             }
+            uncache_unreached(&shared);
             if may_collect {
                 sweeper.notify_one();
             }
@@ -79,6 +80,15 @@ pub(crate) fn start(shared: &Arc<Shared>, gc_ttl: Duration, gc_interval: Duratio
             }
         }
     });
+}
+
+/// Rows of indexes that only readers of the past still reach make room in the cache. (Those that
+/// were not durable yet go after the next flush.)
+fn uncache_unreached(shared: &Shared) {
+    let reached = shared.catalog.newest().reaches();
+    for replica in shared.groups.all().into_iter().filter(|r| r.id != GroupId::CATALOG) {
+        replica.store.uncache(&|index| reached.contains(index));
+    }
 }
 
 /// The moment from which garbage collection reckons the age of versions: the present, or what a

@@ -12,6 +12,8 @@ use crate::membership::shared::Shared;
 use crate::membership::space;
 use crate::replica::Replica;
 use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use meridian_base::record::Build;
 use meridian_base::{Error, GroupId, Key, KeyRange, Result};
 use meridian_sql::catalog::{Index, IndexState};
@@ -20,6 +22,7 @@ use meridian_store::ScanLimits;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
 /// A run of entries has so many bytes. More of them make the LSM tree merge more.
 const RUN_BYTES: usize = 32 << 20;
@@ -27,41 +30,61 @@ const RUN_BYTES: usize = 32 << 20;
 const ENTRY_OVERHEAD: usize = 96;
 /// How often what cannot begin yet is looked at again.
 const LOOK: Duration = Duration::from_millis(5);
-/// The same after an error, of what waits for garbage collection, and of whether there is anything.
+/// The same after an error, of what waits for garbage collection, and of whether there is more.
 const PAUSE: Duration = Duration::from_secs(1);
 /// After so many pages of rows, a few milliseconds' work, others have a turn: they share the cores,
 /// and locks of the store.
 const TURN_PAGES: usize = 8;
 const TURN: Duration = Duration::from_millis(1);
 
+/// Indexes that are filled at once, each with a run of its own in memory: the index of a small table
+/// does not wait for that of a large one.
+const AT_ONCE: usize = 4;
+
 /// Pays for as long as the node runs.
 pub(crate) async fn keep(shared: Arc<Shared>) {
     let mut stopping = shared.life.watch_stopping();
+    let places = Semaphore::new(AT_ONCE);
+    let mut paying = FuturesUnordered::new();
+    let mut begun: Vec<(GroupId, Build)> = Vec::new();
     loop {
-        let mut pause = None;
         for replica in shared.groups.all().into_iter().filter(|r| r.id != GroupId::CATALOG) {
             for build in replica.owed() {
-                let next = match pay(&shared, &replica, &build).await {
-                    Ok(None) => continue,
-                    Ok(Some(next)) => next,
-                    Err(_) if replica.is_retired() || shared.life.is_stopping() => continue,
-                    Err(e) if e.is_unavailable() => LOOK,
-                    Err(e) => {
-                        tracing::warn!("index {} cannot be filled in group {}: {e}", build.index, replica.id);
-                        PAUSE
-                    }
-                };
-                pause = Some(pause.map_or(next, |pause: Duration| pause.min(next)));
+                let it = (replica.id, build);
+                if !begun.contains(&it) {
+                    begun.push(it.clone());
+                    paying.push(pay(&shared, replica.clone(), it, &places));
+                }
             }
         }
         tokio::select! {
             biased;
             _ = stopping.wait_for(|stopping| *stopping) => return,
             () = shared.groups.common.builder.notified() => {}
+            Some(ended) = paying.next() => begun.retain(|it| *it != ended),
             // Replicas that have just started say nothing of what they owe.
-            () = tokio::time::sleep(pause.unwrap_or(PAUSE)) => {}
+            () = tokio::time::sleep(PAUSE) => {}
         }
     }
+}
+
+/// Tries until the replica owes an index no more.
+async fn pay(shared: &Arc<Shared>, replica: Arc<Replica>, it: (GroupId, Build), places: &Semaphore) -> (GroupId, Build) {
+    let build = &it.1;
+    while !shared.life.is_stopping() && !replica.is_retired() && replica.owed().contains(build) {
+        let pause = match try_to_pay(shared, &replica, build, places).await {
+            Ok(None) => continue,
+            Ok(Some(pause)) => pause,
+            Err(_) if replica.is_retired() || shared.life.is_stopping() => continue,
+            Err(e) if e.is_unavailable() => LOOK,
+            Err(e) => {
+                tracing::warn!("index {} cannot be filled in group {}: {e}", build.index, replica.id);
+                PAUSE
+            }
+        };
+        tokio::time::sleep(pause).await;
+    }
+    it
 }
 
 /// Tells the replicas here which of the indexes that they owe others may read: a new primary waits
@@ -78,7 +101,7 @@ fn note_what_is_read(shared: &Shared) {
 }
 
 /// Fills an index, if that may begin; otherwise says when to look again.
-async fn pay(shared: &Arc<Shared>, replica: &Arc<Replica>, build: &Build) -> Result<Option<Duration>> {
+async fn try_to_pay(shared: &Arc<Shared>, replica: &Arc<Replica>, build: &Build, places: &Semaphore) -> Result<Option<Duration>> {
     note_what_is_read(shared);
     let catalog = shared.catalog.newest();
     if catalog.version < build.version || !space::may_flush(shared) {
@@ -96,6 +119,7 @@ async fn pay(shared: &Arc<Shared>, replica: &Arc<Replica>, build: &Build) -> Res
     if !replica.may_build(build) {
         return Ok(Some(LOOK));
     }
+    let Ok(_place) = places.try_acquire() else { return Ok(Some(LOOK)) };
     let is_unique = fill(shared, replica, build, incarnation, &entries).await?;
     replica.built(build, incarnation, Some(is_unique))?;
     shared.groups.common.metrics.add(Counter::IndexesFilled);

@@ -5,7 +5,8 @@
 //! An *epoch* has the length that the column says. What the deltas of a site took of each pool in
 //! an epoch is its demand; a forecaster (crate `forecast`) makes of past demands the next one's. A
 //! site says what it expects whenever a round asks it for an offer. It leads a round itself when it
-//! has less than that, and less than a fifth of the most that it had in this epoch.
+//! has less than that, and less than a fifth of the most that it had in this epoch; or less than it
+//! needs before a round can end, at the rate of the last second.
 //!
 //! All of it is in memory, and begins anew with the node. Numbers at rest take none: a row is known
 //! from its first delta on, for at most [`ROWS_MAX`] rows, until it has been idle for
@@ -28,6 +29,9 @@ const TICK: Duration = Duration::from_secs(1);
 const ROWS_MAX: usize = 1_000;
 /// A row without demand for so long is forgotten: a day, if epochs have their usual length.
 const IDLE_EPOCHS: usize = 288;
+/// A round is led when what is free lasts for fewer ticks: a tick may pass before that is seen, and
+/// a round takes two round trips.
+const TICKS_AHEAD: i128 = 2;
 /// A site with less than this part of the most that it had in an epoch is short.
 const LOW: i128 = 5;
 
@@ -46,6 +50,8 @@ struct Row {
     /// The number of the present epoch, and its demand so far.
     epoch: u64,
     demand: Demand,
+    /// The demand of the last tick.
+    lately: Free,
     /// Of both pools, oldest first, up to the epoch before.
     past: VecDeque<Free>,
     /// Epochs without demand, up to now.
@@ -82,12 +88,17 @@ impl Row {
     fn wants(&mut self, free: Free) -> Option<Free> {
         self.most = Free { down: self.most.down.max(free.down), up: self.most.up.max(free.up) };
         let remaining = self.remaining();
-        let missing = |free: i128, most: i128, remaining: i128| match free * LOW < most && free < remaining {
-            true => remaining,
-            false => 0,
+        let missing = |free: i128, most: i128, remaining: i128, lately: i128| {
+            let soon = lately * TICKS_AHEAD;
+            match free < soon || (free * LOW < most && free < remaining) {
+                true => remaining.max(soon),
+                false => 0,
+            }
         };
-        let wanted =
-            Free { down: missing(free.down, self.most.down, remaining.down), up: missing(free.up, self.most.up, remaining.up) };
+        let wanted = Free {
+            down: missing(free.down, self.most.down, remaining.down, self.lately.down),
+            up: missing(free.up, self.most.up, remaining.up, self.lately.up),
+        };
         (wanted != Free::default()).then_some(wanted)
     }
 }
@@ -159,6 +170,7 @@ impl Known {
         let number = |epoch: Duration| u64::try_from(now.as_micros() / epoch.as_micros().max(1)).unwrap_or(u64::MAX);
         let sites: BTreeSet<GroupId> = self.columns.values().flat_map(|c| c.sites.iter().copied()).collect();
         let mut led = BTreeSet::new();
+        self.rows.values_mut().for_each(|row| row.lately = Free::default());
         for site in sites {
             let Some(replica) = gateway.shared.groups.local_primary(site) else { continue };
             led.insert(site);
@@ -170,6 +182,7 @@ impl Known {
                     continue;
                 }
                 let row = self.rows.entry(place).or_insert_with(|| Row { epoch: number(column.epoch), ..Row::default() });
+                row.lately = demand.tokens();
                 row.demand = row.demand.then(&demand);
             }
         }
@@ -259,5 +272,15 @@ mod tests {
         row.demand.add(12);
         assert_eq!(row.wants(free(0, 19)), None, "18 more are expected");
         assert_eq!(row.wants(free(0, 17)), Some(free(0, 18)));
+    }
+
+    #[test]
+    fn a_round_is_led_when_what_is_left_does_not_last_until_it_ends() {
+        let mut row = Row { lately: free(3, 10), ..Row::default() };
+        assert_eq!(row.wants(free(6, 20)), None, "enough for two ticks");
+        assert_eq!(row.wants(free(6, 19)), Some(free(0, 20)));
+        assert_eq!(row.wants(free(5, 20)), Some(free(6, 0)));
+        row.expected = free(0, 30);
+        assert_eq!(row.wants(free(6, 19)), Some(free(0, 30)), "more is expected in this epoch");
     }
 }

@@ -162,7 +162,7 @@ impl Store {
     }
 
     /// A row of its own for a turn: each site holds so many tokens, and what is left of the bound
-    /// is where the mode has it at the start.
+    /// is divided evenly where sites have tokens of their own, as in the paper (§5.2).
     pub async fn begin(&self, id: i64, held: &[i64], context: &Context) -> Result<()> {
         let table = &self.table;
         let in_use: i64 = held.iter().sum();
@@ -177,15 +177,32 @@ impl Store {
                 schema::run(&mut session, &format!("INSERT INTO {table} VALUES ({id}, {value})")).await?;
             }
             if self.mode.kind() == Kind::Escrow {
-                let sql = format!("UPDATE {table} SET used = used + $1 WHERE id = $2");
-                match session.single(&mut context.rng(at as u64), &sql, &[held[at].into(), id.into()]).await {
-                    Attempted::Committed(rows) if rows.affected == 1 => {}
-                    Attempted::Committed(_) => return Err(Error::internal(format!("{site} does not find the row"))),
-                    Attempted::Failed(e) | Attempted::Unknown(e, _) => return Err(e),
-                }
+                self.change(at, id, held[at], context).await?;
+            }
+        }
+        if self.mode == Mode::Escrow {
+            // Whoever has taken tokens and given them back has them.
+            let part = |at| equal_part(self.limit - in_use, self.sites.len(), at);
+            for at in 0..self.sites.len() {
+                self.change(at, id, part(at), context).await?;
+            }
+            for at in 0..self.sites.len() {
+                self.change(at, id, -part(at), context).await?;
             }
         }
         Ok(())
+    }
+
+    /// Changes an escrow column at a site.
+    async fn change(&self, site: usize, id: i64, by: i64, context: &Context) -> Result<()> {
+        let name = &self.sites[site];
+        let sql = format!("UPDATE {} SET used = used + $1 WHERE id = $2", self.table);
+        let mut session = context.session(name, &self.database(site));
+        match session.single(&mut context.rng(site as u64), &sql, &[by.into(), id.into()]).await {
+            Attempted::Committed(rows) if rows.affected == 1 => Ok(()),
+            Attempted::Committed(_) => Err(Error::internal(format!("{name} does not find the row"))),
+            Attempted::Failed(e) | Attempted::Unknown(e, _) => Err(e),
+        }
     }
 
     /// How many tokens are in use.

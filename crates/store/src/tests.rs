@@ -694,6 +694,29 @@ fn rows_that_are_read_stay_in_the_cache() {
 }
 
 #[test]
+fn rows_of_an_index_that_is_no_longer_reached_leave_the_cache_and_can_be_read() {
+    let (store, groups) = with_cache(1 << 20, 1);
+    let group = &groups[0];
+    let rows: Vec<_> = (0..200).map(|i| (i, Some("value"))).collect();
+    let index = u32::from_be_bytes(key(0).as_bytes()[..4].try_into().unwrap());
+    apply(group, 1, 10, &rows);
+    group.uncache(&|_| false);
+    assert_eq!(group.inner.read().table.len(), 200, "nothing is durable");
+    flush(group);
+    group.uncache(&|reached| reached == index);
+    assert_eq!(group.inner.read().table.len(), 200);
+    apply(group, 2, 20, &[(7, Some("new"))]);
+    group.uncache(&|_| false);
+    assert_eq!(group.inner.read().table.len(), 1, "one is not durable");
+    assert!((0..200).all(|i| newest(group, i) == Some(if i == 7 { 20 } else { 10 })));
+    assert_eq!(seen(group, 7, 15), Some(10));
+    flush(group);
+    group.uncache(&|_| false);
+    assert_eq!((group.inner.read().table.len(), cached(&store)), (0, 0));
+    assert!((0..200).all(|i| newest(group, i) == Some(if i == 7 { 20 } else { 10 })));
+}
+
+#[test]
 fn rows_behind_one_that_is_read_come_along_while_there_is_room() {
     let rows: Vec<_> = (0..200).map(|i| (i, Some("value"))).collect();
     let read_one = |budget: usize, at: u32| {

@@ -35,6 +35,7 @@ pub mod rules;
 pub mod runtime;
 pub mod steady;
 pub mod time;
+pub mod turn;
 pub mod txn;
 pub mod version;
 pub mod workers;

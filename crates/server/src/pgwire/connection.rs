@@ -8,6 +8,7 @@ use super::server::{PgServer, Phase};
 use super::startup;
 use super::wire::{Watch, Wire};
 use meridian_base::runtime::BoxFuture;
+use meridian_base::turn::Turn;
 use meridian_base::{Error, Result};
 use meridian_node::strangers::Place;
 use meridian_sql::catalog::hba::Way;
@@ -121,7 +122,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send>(
     }
     let (watch, cancel) = (wire.watch(), session.cancel_handle());
     let ends = Ends::new(server, &cancel);
-    let mut connection = Connection { wire, session, watch, cancel, ends, skipping: false, answered: 0, turn: Instant::now() };
+    let mut connection = Connection { wire, session, watch, cancel, ends, skipping: false, turn: Turn::of_steps(LOOK_EVERY) };
     if let Err(error) = connection.serve().await {
         connection.session.end(&error, &mut connection.wire);
         connection.wire.fatal(&error);
@@ -156,17 +157,14 @@ struct Connection<S> {
     ends: Ends,
     /// An error of the extended protocol: everything up to `Sync` is ignored.
     skipping: bool,
-    /// How many messages were answered, and since when without giving the thread to others.
-    answered: u32,
-    turn: Instant,
+    /// Messages that are there and answered at once may be many.
+    turn: Turn,
 }
 
 /// Answers of more bytes are sent before the client asks for them.
 const SENT_BYTES: usize = 64 << 10;
 /// How often the connection looks at the clock, in messages.
 const LOOK_EVERY: u32 = 8;
-/// How long a connection may have the thread without waiting for anything.
-const TURN_MAX: Duration = Duration::from_millis(1);
 
 /// What ends a session that waits for its client. Each waits from its first use to the end of the
 /// connection: to begin anew after every message takes as long as to read it.
@@ -216,7 +214,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
             if self.wire.buffered() > SENT_BYTES && matches!(next, Next::Message) {
                 next = self.send_ahead().await?;
             }
-            self.pause().await;
+            self.turn.step().await;
             if matches!(next, Next::End) || self.wire.is_broken {
                 return Ok(());
             }
@@ -236,15 +234,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
             }
         }
     }
-    /// Messages that are there and answered at once may be many: now and then the other sessions of
-    /// the thread have it.
-    async fn pause(&mut self) {
-        self.answered += 1;
-        if self.answered.is_multiple_of(LOOK_EVERY) && self.turn.elapsed() > TURN_MAX {
-            tokio::task::yield_now().await;
-            self.turn = Instant::now();
-        }
-    }
     /// The next message; `None` when the client is gone.
     async fn next_message(&mut self) -> Result<Option<Result<Message, Malformed>>> {
         loop {
@@ -256,7 +245,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
             tokio::select! {
                 biased;
                 filled = self.wire.fill() => match filled {
-                    Ok(true) => self.turn = Instant::now(),
+                    Ok(true) => self.turn.begin(),
                     _ => return Ok(None),
                 },
                 () = self.ends.next(status) => {

@@ -9,18 +9,15 @@ use crate::env::{Environment, Locking, Scan, Transaction};
 use crate::plan::TablePlan;
 use crate::types::{Datum, Type};
 use bytes::Bytes;
+use meridian_base::turn::Turn;
 use meridian_base::{ColumnMask, DescriptorId, Error, GroupId, KeyRange, Result, limits};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::time::Instant;
 
 const PAGE_ROWS: usize = 1_000;
-/// How often the job looks at the clock, in rows, and how long it may have its thread, which
-/// sessions run on, too.
-const LOOK_EVERY: usize = 16;
-const TURN_MAX: Duration = Duration::from_millis(1);
+/// How often the job looks at the clock, in rows: sessions run on its thread, too.
+const LOOK_EVERY: u32 = 16;
 /// So many bytes of keys are looked for at once among the parents, which are read for that. Tests
 /// look for a few.
 const KEYS_BYTES_MAX: usize = if cfg!(test) { 1 << 10 } else { 128 << 20 };
@@ -94,7 +91,7 @@ pub(super) async fn foreign_key<E: Environment>(
     let Some(child) = catalog.table_by_id(table) else { return Ok(()) };
     let Some(fk) = child.foreign_keys.iter().find(|f| f.id == constraint) else { return Ok(()) };
     let Some(parent) = catalog.table_by_id(fk.parent) else { return Ok(()) };
-    let (mut children, mut turn) = (Pages::of(env, table), Turn::default());
+    let (mut children, mut turn) = (Pages::of(env, table), Turn::of_steps(LOOK_EVERY));
     let mut violation = None;
     let mut waiting = Keys::default();
     'children: loop {
@@ -102,7 +99,7 @@ pub(super) async fn foreign_key<E: Environment>(
         let is_last = page.is_none();
         if let Some((plan, rows)) = page {
             for row in rows {
-                turn.look().await;
+                turn.step().await;
                 let row = plan.decode_row(row)?;
                 let values: Vec<Datum> = fk.columns.iter().map(|o| row[*o as usize].clone()).collect();
                 let nulls = values.iter().filter(|v| v.is_null()).count();
@@ -172,12 +169,12 @@ async fn without_parents<E: Environment>(
     keys: &mut Keys,
     context: &JobContext,
 ) -> Result<()> {
-    let (mut pages, mut turn) = (Pages::of(env, parent.id), Turn::default());
+    let (mut pages, mut turn) = (Pages::of(env, parent.id), Turn::of_steps(LOOK_EVERY));
     while !keys.keys.is_empty()
         && let Some((plan, rows)) = pages.next(env, context).await?
     {
         for row in rows {
-            turn.look().await;
+            turn.step().await;
             let row = plan.decode_row(row)?;
             let values: Vec<Datum> = fk.parent_columns.iter().map(|o| row[*o as usize].clone()).collect();
             keys.keys.remove(&encoded(&values, parent, &fk.parent_columns)?);
@@ -225,38 +222,14 @@ async fn each_row<E: Environment>(
     context: &JobContext,
     mut visit: impl FnMut(&Arc<TablePlan>, &[Datum]) -> Result<()>,
 ) -> Result<()> {
-    let (mut pages, mut turn) = (Pages::of(env, table), Turn::default());
+    let (mut pages, mut turn) = (Pages::of(env, table), Turn::of_steps(LOOK_EVERY));
     while let Some((plan, rows)) = pages.next(env, context).await? {
         for row in rows {
-            turn.look().await;
+            turn.step().await;
             visit(&plan, &plan.decode_row(row)?)?;
         }
     }
     Ok(())
-}
-
-/// The time that a job has had its thread, which sessions run on, too. Rows that are at hand keep
-/// it from ever waiting for anything.
-struct Turn {
-    since: Instant,
-    rows: usize,
-}
-
-impl Default for Turn {
-    fn default() -> Turn {
-        Turn { since: Instant::now(), rows: 0 }
-    }
-}
-
-impl Turn {
-    /// Gives the thread away if it was had for long. Once for each row.
-    async fn look(&mut self) {
-        self.rows += 1;
-        if self.rows.is_multiple_of(LOOK_EVERY) && self.since.elapsed() > TURN_MAX {
-            tokio::task::yield_now().await;
-            self.since = Instant::now();
-        }
-    }
 }
 
 /// The pages of a table that are still to be read.

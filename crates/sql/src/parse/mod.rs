@@ -40,6 +40,7 @@ use meridian_base::{Error, Result};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer, TokenizerError};
+use std::ops::Range;
 
 /// The quotation mark of a name that is a `SHOW` statement.
 pub(crate) const SHOWN: char = '[';
@@ -57,12 +58,42 @@ const TEXT_BYTES_MAX: usize = 16 << 20;
 
 /// Parses a query string of any number of statements.
 pub fn parse(text: &str) -> Result<Vec<Statement>> {
+    let mut statements = Vec::new();
+    parse_each(text, |statement| statements.push(statement))?;
+    Ok(statements)
+}
+
+/// A statement of a query string.
+#[derive(Debug)]
+pub(crate) enum Piece {
+    Parsed(Box<Statement>),
+    /// One of very many: where it is in the text. It has no syntax error.
+    Checked(Range<usize>),
+}
+
+/// So many statements of a query string are kept as they were parsed: one takes 16 KB.
+const PARSED_MAX: usize = 1_000;
+
+/// The same for a query string of any length. A syntax error is found before the first statement is
+/// run, wherever it is.
+pub(crate) fn parse_string(text: &str) -> Result<Vec<Piece>> {
+    let mut pieces = Vec::new();
+    parse_each(text, |statement| {
+        let start = statement.offset as usize;
+        pieces.push(match pieces.len() < PARSED_MAX {
+            true => Piece::Parsed(Box::new(statement)),
+            false => Piece::Checked(start..start + statement.text.len()),
+        });
+    })?;
+    Ok(pieces)
+}
+
+fn parse_each(text: &str, mut each: impl FnMut(Statement)) -> Result<()> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(Error::sql("54000", format!("query string is longer than {} MiB", TEXT_BYTES_MAX >> 20)));
     }
     let dialect = PostgreSqlDialect {};
     let tokens = tokens_of(&dialect, text)?;
-    let mut statements = Vec::new();
     let mut offsets = Offsets::new(text);
     let solid = without_space(tokens);
     for part in solid.split(|t| t.token == Token::SemiColon) {
@@ -77,7 +108,7 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
                 Some(p) => e.at(p + start as u32),
                 None => e,
             })?;
-        statements.push(Statement {
+        each(Statement {
             kind,
             text: place.text.to_string(),
             offset: start as u32,
@@ -88,7 +119,7 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
             truncated,
         });
     }
-    Ok(statements)
+    Ok(())
 }
 
 fn tokens_of(dialect: &PostgreSqlDialect, text: &str) -> Result<Vec<TokenWithSpan>> {

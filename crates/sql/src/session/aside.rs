@@ -4,7 +4,7 @@
 use super::run::interruptible;
 use super::{Environment, Session};
 use crate::catalog::Catalog;
-use crate::parse::{self, Statement};
+use crate::parse::{self, Piece, Statement};
 use crate::plan::{self, PlanContext, Prepared};
 use crate::types::{Datum, Type};
 use meridian_base::Result;
@@ -32,12 +32,12 @@ pub(super) fn is_long(bytes: usize) -> bool {
 
 impl<E: Environment> Session<E> {
     /// Parses a query string.
-    pub(super) async fn parse_text(&mut self, text: &str) -> Result<Vec<Statement>> {
+    pub(super) async fn parse_text(&mut self, text: &str) -> Result<Vec<Piece>> {
         if !is_large(text) {
-            return parse::parse(text);
+            return parse::parse_string(text);
         }
         let text = text.to_string();
-        interruptible(&self.cancel, self.env.compute(move || parse::parse(&text))).await
+        interruptible(&self.cancel, self.env.compute(move || parse::parse_string(&text))).await
     }
 
     /// Parses the text of exactly one statement.

@@ -5,13 +5,15 @@ use super::run::{Fetching, TagText, interruptible};
 use super::{Formats, Mark, Output, Session};
 use crate::ddl;
 use crate::env::{Environment, Transaction};
-use crate::parse::{self, Kind, Statement, ast};
+use crate::parse::{self, Kind, Piece, Statement, ast};
 use crate::plan;
 use crate::shared::retry::{Attempts, final_error};
 use crate::shared::shown;
 use crate::types::Datum;
 use futures::FutureExt;
+use meridian_base::turn::Turn;
 use meridian_base::{Error, Result};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -151,7 +153,10 @@ impl<E: Environment> Session<E> {
         // Where the open transaction began, if it began in this string.
         let mut restart = None;
         let mut index = 0;
+        // None of them may have to wait for anything.
+        let mut turn = Turn::of_steps(1);
         loop {
+            turn.step().await;
             let here = Restart { index, mark: out.mark(), side_effects: self.side_effects };
             self.statement_start = here.mark;
             if self.block.is_none() {
@@ -161,7 +166,11 @@ impl<E: Environment> Session<E> {
             let result = match statements.get(index) {
                 Some(statement) => {
                     let manner = Manner { describes: true, formats: &Formats::AllText, is_whole: is_single };
-                    self.run_simple(statement, manner, out).await
+                    match statement.parsed_now(text) {
+                        Some(Ok(now)) => self.run_statement(&Arc::new(now), manner, out).await,
+                        Some(Err(e)) => Err(e),
+                        None => self.run_simple(statement, manner, out).await,
+                    }
                 }
                 None if self.block.as_ref().is_some_and(|b| !b.explicit) => self.commit_block().await,
                 None => return Ok(()),
@@ -226,7 +235,11 @@ impl<E: Environment> Session<E> {
             return Ok(vec![cached]);
         }
         let parsed = self.parse_text(text).await?;
-        Ok(parsed.into_iter().map(|s| Simple::Parsed(Arc::new(s))).collect())
+        let simple = |piece| match piece {
+            Piece::Parsed(statement) => Simple::Parsed(Arc::from(statement)),
+            Piece::Checked(place) => Simple::Later(place),
+        };
+        Ok(parsed.into_iter().map(simple).collect())
     }
     /// The plan of a statement without literals in the cache, with the literals as parameters.
     fn cached(&mut self, text: &str) -> Option<Simple> {
@@ -256,6 +269,7 @@ impl<E: Environment> Session<E> {
             // plan larger.
             Simple::Parsed(statement) => return self.run_statement(statement, manner, out).await,
             Simple::Cached { plan, params, .. } => (plan, params),
+            Simple::Later(_) => return Err(Error::internal("a statement was not parsed")),
         };
         self.cancel.check()?;
         self.refuse_if_failed()?;
@@ -382,6 +396,8 @@ impl<E: Environment> Session<E> {
 /// A statement of a query string.
 enum Simple {
     Parsed(Arc<Statement>),
+    /// One of very many, which is parsed when its turn comes: where it is in the string.
+    Later(Range<usize>),
     /// The only one of its string, and the cache had its plan.
     Cached {
         text: String,
@@ -391,9 +407,16 @@ enum Simple {
 }
 
 impl Simple {
+    /// What is parsed only now.
+    fn parsed_now(&self, string: &str) -> Option<Result<Statement>> {
+        let Simple::Later(place) = self else { return None };
+        let parsed = parse::parse_one_statement(&string[place.clone()]);
+        Some(parsed.map(|statement| Statement { offset: place.start as u32, ..statement }))
+    }
     fn offset(&self) -> usize {
         match self {
             Simple::Parsed(statement) => statement.offset as usize,
+            Simple::Later(place) => place.start,
             Simple::Cached { .. } => 0,
         }
     }

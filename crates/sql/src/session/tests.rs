@@ -232,3 +232,27 @@ async fn a_block_that_is_derived_again_keeps_its_roles_and_paths() {
     run(&mut two.b, &["rollback to s", "commit"]).await;
     assert_eq!(one(&mut two.a, "select count(*) from pg_namespace where nspname = 'third'").await, "1");
 }
+
+/// A string of more statements than are kept as they were parsed: each has its effect once, an
+/// error has its place in the string, and one of syntax comes before everything else.
+#[tokio::test]
+async fn a_long_query_string_is_run_statement_by_statement() {
+    let mut two = Two::new();
+    run(&mut two.a, &["create table t (id int primary key)"]).await;
+    let insert = |n: i32| format!("insert into t values ({n});\n");
+    let all: String = (0..3_000).map(insert).collect();
+    let results = two.a.query_text(&all).await.expect("rows");
+    assert_eq!(results.len(), 3_000);
+    assert_eq!(one(&mut two.a, "select count(*) from t").await, "3000");
+
+    // The error is in one that is parsed late; everything is one transaction.
+    let failing = all.replace("insert into t values (", "insert into t values (10000 + ") + "select 1 / 0; select 1";
+    let refused = two.a.query_text(&failing).await.expect_err("a division by zero");
+    assert_eq!(refused.sqlstate(), "22012");
+    let missing = format!("{}select nothing_like_this; select 1", "select 1;".repeat(2_000));
+    let refused = two.a.query_text(&missing).await.expect_err("no such column");
+    assert_eq!((refused.sqlstate(), refused.get_position()), ("42703", Some(9 * 2_000 + 8)));
+    let broken = format!("{}selec 1", all.replace("values (", "values (20000 + "));
+    assert_eq!(two.a.query_text(&broken).await.expect_err("no syntax").sqlstate(), "42601");
+    assert_eq!(one(&mut two.a, "select count(*) from t").await, "3000");
+}

@@ -1,0 +1,73 @@
+//! How long a task may have its thread.
+
+use std::time::Duration;
+use tokio::time::Instant;
+
+const TURN_MAX: Duration = Duration::from_millis(1);
+
+/// The time that a task has had a thread which others run on, too. What it needs may always be at
+/// hand, so that it never waits for anything.
+#[derive(Debug)]
+pub struct Turn {
+    since: Instant,
+    looks: u32,
+    /// The clock is looked at as often.
+    every: u32,
+}
+
+impl Turn {
+    /// Begins now. Of so many steps one looks at the clock.
+    pub fn of_steps(every: u32) -> Turn {
+        Turn { since: Instant::now(), looks: 0, every }
+    }
+
+    /// The task has waited for something: its turn begins now.
+    pub fn begin(&mut self) {
+        self.since = Instant::now();
+    }
+
+    /// For each step: gives the thread away if it was had for more than a millisecond.
+    pub async fn step(&mut self) {
+        self.looks = self.looks.wrapping_add(1);
+        if self.looks.is_multiple_of(self.every) && self.since.elapsed() > TURN_MAX {
+            tokio::task::yield_now().await;
+            self.begin();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::Poll;
+
+    /// Whether a step gives the thread away.
+    async fn passes(turn: &mut Turn) -> bool {
+        let mut step = pin!(turn.step());
+        let mut has_waited = false;
+        std::future::poll_fn(|context| match step.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(has_waited),
+            Poll::Pending => {
+                has_waited = true;
+                Poll::Pending
+            }
+        })
+        .await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_thread_is_given_away_once_it_was_had_for_a_millisecond() {
+        let mut turn = Turn::of_steps(2);
+        tokio::time::advance(Duration::from_micros(900)).await;
+        assert!(!passes(&mut turn).await && !passes(&mut turn).await, "not for long enough");
+        tokio::time::advance(Duration::from_micros(200)).await;
+        assert!(!passes(&mut turn).await, "the first of two steps");
+        assert!(passes(&mut turn).await);
+        assert!(!passes(&mut turn).await && !passes(&mut turn).await, "a new turn");
+        tokio::time::advance(Duration::from_micros(1_100)).await;
+        turn.begin();
+        assert!(!passes(&mut turn).await && !passes(&mut turn).await, "it has waited");
+    }
+}

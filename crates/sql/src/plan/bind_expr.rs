@@ -399,6 +399,9 @@ impl Binder<'_> {
             };
             return Ok(boolean(Expr::compare(cmp, a, b)));
         }
+        if let Some(compared) = self.compared_times(&f, &cast)? {
+            return Ok(boolean(compared));
+        }
         Ok(Typed::new(Expr::Call(Arc::new(f), cast), ty))
     }
 
@@ -560,6 +563,7 @@ impl Binder<'_> {
             _ => None,
         };
         let (mut left_exprs, mut casts, mut how, mut ordered) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut element = None;
         for (l, c) in lefts.into_iter().zip(&cols) {
             let (meets, lt, rt) = self.meets(first, &l.ty, &c.ty).map_err(|e| self.at_operator(e, left))?;
             if let Some(strict) = strict {
@@ -573,12 +577,27 @@ impl Binder<'_> {
             left_exprs.push(l);
             casts.push((self.fresh(), right));
             how.push(meets);
+            element = Some(rt);
         }
         let meets = match cmp {
             Some(cmp) => Meets::Row(Arc::new(RowMeets { cmp, equal: how, strict: ordered })),
             None => how.remove(0),
         };
         let rel = super::rel::Rel::Project { input: Box::new(rel), exprs: casts };
+        // Rows that the subquery locks are chosen by it alone: once they are, an index finds those
+        // of their keys.
+        let is_scalar = |ty: &Type| ty.element().is_none() && !matches!(ty, Type::Char(_) | Type::Record);
+        if quantifier == Quantifier::Any
+            && matches!(meets, Meets::Compare(Cmp::Eq))
+            && matches!(left_exprs[..], [Expr::Column(_)])
+            && super::unnest::is_locked(&rel)
+            && rel.free_columns().is_empty()
+            && let Some(element) = element.filter(is_scalar)
+            && let Some(left) = left_exprs.pop()
+        {
+            let array = self.make_subquery(SubqueryKind::Array(element), rel);
+            return Ok(Expr::Quantified(Box::new(Quantified { left, meets, array, all: false })));
+        }
         Ok(self.make_subquery(SubqueryKind::Quantified { left: left_exprs, meets, quantifier }, rel))
     }
 
@@ -706,6 +725,7 @@ pub(crate) fn boolean(expr: Expr) -> Typed {
 pub(crate) fn not(e: Expr) -> Expr {
     match e {
         Expr::Not(inner) => *inner,
+        Expr::Compare(cmp, sides) => Expr::Compare(cmp.negated(), sides),
         e => Expr::Not(Box::new(e)),
     }
 }

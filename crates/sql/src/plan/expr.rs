@@ -49,6 +49,17 @@ impl Cmp {
             Cmp::Ge => ">=",
         }
     }
+    /// What holds of two values when this does not.
+    pub(crate) fn negated(self) -> Cmp {
+        match self {
+            Cmp::Eq => Cmp::Ne,
+            Cmp::Ne => Cmp::Eq,
+            Cmp::Lt => Cmp::Ge,
+            Cmp::Le => Cmp::Gt,
+            Cmp::Gt => Cmp::Le,
+            Cmp::Ge => Cmp::Lt,
+        }
+    }
     /// With the operands exchanged.
     pub(crate) fn flip(self) -> Cmp {
         match self {

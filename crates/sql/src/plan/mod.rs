@@ -21,6 +21,7 @@ mod bind_expr;
 mod bind_from;
 mod bind_query;
 mod bind_table;
+mod bind_times;
 mod bind_with;
 mod binder;
 mod dml;

@@ -13,7 +13,7 @@ use crate::env::OnLocked;
 use crate::plan::expr::{Cmp, ColId, Expr, SubqueryBody, SubqueryKind};
 use crate::types::Datum;
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// The same relation, cheaper.
@@ -77,7 +77,8 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
         Rel::Filter { input, conds: more } if more.iter().any(is_never_true) && !input.changes() => no_rows(&input),
         Rel::Filter { input, conds: more } => {
             let (input, more) = super::unnest::unnest(*input, more, asked, uses.known, uses.locks_above.get());
-            conds.extend(more);
+            // Those of the inside first: they may keep rows away at which the others fail.
+            conds.splice(0..0, more);
             let cols = input.cols();
             let tests = conds.clone();
             let input = uses.with_groups(input, &mut conds, &tests);
@@ -492,8 +493,13 @@ fn no_rows(rel: &Rel) -> Rel {
 /// Whether a condition is never true when all these columns are `NULL`.
 fn rejects_nulls(c: &Expr, cols: &BTreeSet<ColId>) -> bool {
     match c {
-        Expr::In(e, _) => is_null_with(e, cols),
-        Expr::Not(e) => matches!(&**e, Expr::IsNull(e) if is_null_with(e, cols)),
+        Expr::In(e, _) | Expr::IsBool(e, _) => is_null_with(e, cols),
+        Expr::Not(e) => match &**e {
+            Expr::IsNull(e) => is_null_with(e, cols),
+            e => is_null_with(e, cols),
+        },
+        Expr::Or(any) => !any.is_empty() && any.iter().all(|c| rejects_nulls(c, cols)),
+        Expr::And(all) => all.iter().any(|c| rejects_nulls(c, cols)),
         e => is_null_with(e, cols),
     }
 }
@@ -509,11 +515,26 @@ fn is_null_with(e: &Expr, cols: &BTreeSet<ColId>) -> bool {
     }
 }
 
+/// Of more relations than these, each is joined that a condition connects with those before it,
+/// as they were written: to score each of them at each step would take seconds.
+const LEAVES_SCORED: usize = 40;
+
+/// The first relation whose columns, with those that are there, a condition needs.
+fn connected(pending: &[Expr], leaf_of: &HashMap<ColId, usize>, have: &BTreeSet<ColId>) -> Option<usize> {
+    let of = |c: &Expr| {
+        let (there, missing): (Vec<ColId>, Vec<ColId>) = c.columns().into_iter().partition(|id| have.contains(id));
+        let at = leaf_of.get(missing.first().filter(|_| !there.is_empty())?)?;
+        missing.iter().all(|id| leaf_of.get(id) == Some(at)).then_some(*at)
+    };
+    pending.iter().filter_map(of).min()
+}
+
 /// A cluster of inner joins: its leaves in a good order, each condition as early as its columns are
 /// there.
-fn inner_cluster(rel: Rel, mut conds: Vec<Expr>, asked: Option<Asked>, uses: &Uses) -> Rel {
-    let mut leaves = Vec::new();
+fn inner_cluster(rel: Rel, above: Vec<Expr>, asked: Option<Asked>, uses: &Uses) -> Rel {
+    let (mut leaves, mut conds) = (Vec::new(), Vec::new());
     flatten(rel, &mut leaves, &mut conds);
+    conds.extend(above);
     let mut conds = conds.into_iter().flat_map(|c| {
         let mut v = Vec::new();
         c.conjuncts(&mut v);
@@ -547,6 +568,10 @@ fn inner_cluster(rel: Rel, mut conds: Vec<Expr>, asked: Option<Asked>, uses: &Us
     });
     let mut left: Vec<Option<Rel>> = leaves.into_iter().zip(own).map(|(leaf, conds)| Some(push(leaf, conds, uses))).collect();
     let mut have: BTreeSet<ColId> = BTreeSet::new();
+    let leaf_of = match left.len() > LEAVES_SCORED {
+        true => sets.iter().enumerate().flat_map(|(at, set)| set.iter().map(move |id| (*id, at))).collect(),
+        false => HashMap::new(),
+    };
     let mut result: Option<Rel> = None;
     let order = if has_lateral { None } else { join_order::by_cost(&left, &pending, asked, uses.known) };
     for step in 0..left.len() {
@@ -559,6 +584,8 @@ fn inner_cluster(rel: Rel, mut conds: Vec<Expr>, asked: Option<Asked>, uses: &Us
             Some(order[step])
         } else if has_lateral {
             candidates.min()
+        } else if left.len() > LEAVES_SCORED {
+            connected(&pending, &leaf_of, &have).or_else(|| left.iter().position(Option::is_some))
         } else {
             candidates.min_by_key(|i| (score(*i), *i))
         };
@@ -673,8 +700,8 @@ fn flatten(rel: Rel, leaves: &mut Vec<Rel>, conds: &mut Vec<Expr>) {
             conds.extend(on);
         }
         Rel::Filter { input, conds: more } if matches!(*input, Rel::Join { kind: JoinKind::Inner, .. }) => {
-            conds.extend(more);
             flatten(*input, leaves, conds);
+            conds.extend(more);
         }
         Rel::Values { cols, rows } if cols.is_empty() && rows.len() == 1 && !leaves.is_empty() => {}
         leaf => leaves.push(leaf),

@@ -1,0 +1,75 @@
+//! Comparisons of dates and times of different types, so that an index on one side is of use.
+//!
+//! PostgreSQL has operators for them that convert the smaller type: a `date` is midnight in the
+//! session's zone, a `timestamp` is meant there. An index of a column gives its values in their own
+//! order, so the other side has to be of the column's type.
+
+use super::bind_expr::boolean;
+use super::binder::{Binder, Typed};
+use super::expr::{Cmp, Expr};
+use crate::catalog::system::FUNCTIONS;
+use crate::types::functions::Function;
+use crate::types::{CastContext, Datum, Interval, Type};
+use meridian_base::Result;
+
+/// Zones are less than so many days from each other.
+const DAYS_BETWEEN_ZONES: i32 = 2;
+
+/// A `date` is converted to a `timestamp`, and both to a `timestamptz`.
+fn rank(ty: &Type) -> Option<u8> {
+    match ty {
+        Type::Date => Some(0),
+        Type::Timestamp => Some(1),
+        Type::Timestamptz => Some(2),
+        _ => None,
+    }
+}
+
+impl Binder<'_> {
+    /// A comparison of these types, if there is more to be said of it than its operator does.
+    pub(super) fn compared_times(&mut self, f: &Function, args: &[Expr]) -> Result<Option<Expr>> {
+        let (Some(cmp), [a_type, b_type], [a, b]) = (Cmp::from_name(f.name), f.args.as_slice(), args) else { return Ok(None) };
+        let (Some(a_rank), Some(b_rank)) = (rank(a_type), rank(b_type)) else { return Ok(None) };
+        if a_rank == b_rank {
+            return Ok(None);
+        }
+        let ((small, small_type), (large, large_type), cmp) = match a_rank < b_rank {
+            true => ((a, a_type), (b, b_type), cmp),
+            false => ((b, b_type), (a, a_type), cmp.flip()),
+        };
+        let is_fixed = |e: &Expr| {
+            let is_later = |e: &Expr| matches!(e, Expr::Param(_) | Expr::Column(_) | Expr::Slot(_) | Expr::Arg(_));
+            !e.any(&is_later) && !e.is_volatile() && !e.needs_executor()
+        };
+        if is_fixed(small) {
+            // What the operator does, once. One that fails is left to it: it knows such values.
+            let converted = self.convert(small.clone(), small_type.clone(), large_type, CastContext::Implicit)?;
+            let is_done = !matches!(small, Expr::Const(_)) || !converted.is_foldable() || matches!(converted, Expr::Const(_));
+            return Ok(is_done.then(|| Expr::compare(cmp, converted, large.clone())));
+        }
+        if !matches!(small, Expr::Column(_)) || !is_fixed(large) {
+            return Ok(None);
+        }
+        // The column is converted, so bounds of its own type are only known to some days.
+        let near = self.convert(large.clone(), large_type.clone(), small_type, CastContext::Explicit)?;
+        let mut all = vec![Expr::Call(std::sync::Arc::new(f.clone()), args.to_vec())];
+        for (of, days) in [([Cmp::Ge, Cmp::Gt], -DAYS_BETWEEN_ZONES), ([Cmp::Le, Cmp::Lt], DAYS_BETWEEN_ZONES)] {
+            if cmp != Cmp::Eq && !of.contains(&cmp) {
+                continue;
+            }
+            let by = match small_type {
+                Type::Date => Typed::new(Expr::Const(Datum::Int(days.into())), Type::Int4),
+                _ => Typed::new(Expr::Const(Datum::Interval(Interval { months: 0, days, micros: 0 })), Type::Interval),
+            };
+            let add = FUNCTIONS.resolve_operator("+", &[small_type.clone(), by.ty.clone()])?;
+            let bound = self.apply(add, vec![Typed::new(near.clone(), small_type.clone()), by])?.expr;
+            let bound = self.fold(bound);
+            if matches!(large, Expr::Const(_)) && bound.is_foldable() && !matches!(bound, Expr::Const(_)) {
+                // It cannot be computed.
+                return Ok(None);
+            }
+            all.push(Expr::compare(of[0], small.clone(), bound));
+        }
+        Ok((all.len() > 1).then(|| boolean(Expr::And(all)).expr))
+    }
+}

@@ -6,6 +6,7 @@ use crate::catalog::rows::{Meta, NodeRow, change_rows, meta_key, node_key, row};
 use crate::gateway::env::Env;
 use crate::gateway::foresight;
 use crate::gateway::majority;
+use crate::gateway::temporary;
 use crate::gateway::txn::{Protocol, Tally};
 use crate::gateway::work::work_loop;
 use crate::gateway::{Gateway, Sessions};
@@ -179,6 +180,7 @@ impl Node {
         let addr = config.advertise.clone().unwrap_or(own_addr);
         identity::check_log(&runtime, known.as_ref())?;
         room::before_start(&runtime, config.room);
+        temporary::remove_all(&runtime);
         let log = raft::NodeLog::open(runtime.clone(), config.log_options.clone()).await?;
         let store = meridian_store::Store::open(config.store.clone(), config.store_options.clone())?;
         identity::check_data(&runtime, known.as_ref(), &log, &store)?;

@@ -3,6 +3,7 @@
 
 use crate::catalog::{Catalog, CatalogChange};
 pub use crate::rows::*;
+use crate::temporary::Temporary;
 use bytes::Bytes;
 use meridian_base::escrow::{Late, Offer};
 use meridian_base::{
@@ -95,6 +96,10 @@ pub trait Environment: Clone + Send + Sync + 'static {
     /// Runs what computes for long, and waits for nothing, where it keeps no other session waiting.
     fn compute<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> impl Future<Output = T> + Send {
         async move { work() }
+    }
+    /// A new file for what a statement has no room for in memory; `None`: it has to do without.
+    fn temporary(&self) -> Option<Arc<dyn Temporary>> {
+        None
     }
     /// Whether every node knows escrow columns.
     fn knows_escrow(&self) -> bool {

@@ -41,6 +41,7 @@ pub mod session;
 mod shared;
 pub mod show;
 pub mod statistics;
+pub mod temporary;
 #[doc(hidden)]
 pub mod testing;
 pub mod types;

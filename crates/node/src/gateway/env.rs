@@ -4,6 +4,7 @@ use crate::catalog::steps::StepCall;
 use crate::gateway::Gateway;
 use crate::gateway::builds;
 use crate::gateway::in_doubt;
+use crate::gateway::temporary::TemporaryFile;
 use crate::gateway::txn::Txn;
 use crate::membership::ask::Tries;
 use crate::replica::groups::Route;
@@ -17,6 +18,7 @@ use meridian_sql::catalog::{Catalog, CatalogChange};
 use meridian_sql::env::{
     Built, Environment, GroupRow, IndexBuild, NodeLocality, PodHostRow, SessionRow, StepRow, TransactionRow, TxnOptions,
 };
+use meridian_sql::temporary::Temporary;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -193,6 +195,10 @@ impl Environment for Env {
             };
             gateway.shared.runtime.run_io("compute", work).await
         }
+    }
+
+    fn temporary(&self) -> Option<Arc<dyn Temporary>> {
+        Some(Arc::new(TemporaryFile::new(self.0.shared.clone())))
     }
 
     /// It costs a few atomic loads as a rule; a node that was restarted or cut off has to hear from

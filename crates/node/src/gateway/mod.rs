@@ -14,6 +14,7 @@ pub(crate) mod global;
 pub(crate) mod in_doubt;
 pub(crate) mod majority;
 pub(crate) mod rounds;
+pub(crate) mod temporary;
 pub mod txn;
 pub(crate) mod work;
 

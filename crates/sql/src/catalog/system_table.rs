@@ -5,6 +5,7 @@ use super::authority::Authority;
 use super::ids::READ_ALL_DATA;
 use super::names::Names;
 use crate::rows::{GroupRow, NodeLocality, PodHostRow, SessionRow, TransactionRow};
+use crate::temporary::Temporary;
 use crate::types::{Datum, Type};
 use futures::future::BoxFuture;
 use meridian_base::Result;
@@ -40,6 +41,10 @@ pub trait SystemContext: Send + Sync {
     /// [`crate::env::Environment::compute`].
     fn compute(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'_, ()> {
         Box::pin(async move { work() })
+    }
+    /// [`crate::env::Environment::temporary`].
+    fn temporary(&self) -> Option<Arc<dyn Temporary>> {
+        None
     }
     /// This node's locality as it was given at start.
     fn locality(&self) -> String {

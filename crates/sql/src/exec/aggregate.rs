@@ -4,6 +4,8 @@ use super::coming::Coming;
 use super::eval::{Frame, Row, all_true, at_once, eval_all, eval_scalar};
 use super::op::Op;
 use super::sort::{compare_keys, sort_by};
+use super::spill::beyond::Beyond;
+use super::spill::{Merge, Sorter};
 use super::{BATCH, Runtime, batch};
 use crate::env::Transaction;
 use crate::plan::eval::bulk::Bulk;
@@ -11,7 +13,7 @@ use crate::plan::node::{AggPlan, Node, Scalar};
 use crate::types::Datum;
 use crate::types::functions::Accumulator;
 use meridian_base::Result;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// One aggregate over one group.
@@ -27,18 +29,25 @@ fn start(aggs: &[AggPlan]) -> Vec<Cell> {
     aggs.iter().map(|a| Cell { state: a.aggregate.start(), seen: Bulk::default(), waiting: Bulk::default() }).collect()
 }
 
-/// A row per group: keys, then results.
+/// A row per group (keys, then results), in the order of the keys; and the rows of the groups for
+/// which there was no room in memory.
+pub(crate) struct Rows {
+    pub(super) ready: Vec<Row>,
+    pub(super) beyond: Option<Sorter>,
+}
+
 pub(crate) async fn rows<T: Transaction>(
     input: &Arc<Node>,
     keys: &[Scalar],
     aggs: &[AggPlan],
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
-) -> Result<Vec<Row>> {
-    if let Some(rows) = batch::aggregate(input, keys, aggs, frame, rt).await? {
-        return Ok(rows);
+) -> Result<Rows> {
+    if let Some((ready, beyond)) = batch::aggregate(input, keys, aggs, frame, rt).await? {
+        return Ok(Rows { ready, beyond });
     }
     let mut groups: Bulk<BTreeMap<Row, Vec<Cell>>> = Bulk::default();
+    let mut beyond = Beyond::new(keys.len());
     if keys.is_empty() {
         groups.insert(Vec::new(), start(aggs));
     }
@@ -49,6 +58,10 @@ pub(crate) async fn rows<T: Transaction>(
             let key = eval_all(keys, &row, frame, rt).await?;
             let cells = match groups.get_mut(&key) {
                 Some(cells) => cells,
+                None if beyond.takes_new(rt) => {
+                    beyond.push(key, row, rt)?;
+                    continue;
+                }
                 None => {
                     rt.keep(std::slice::from_ref(&key))?;
                     groups.entry(key).or_insert_with(|| start(aggs))
@@ -56,13 +69,63 @@ pub(crate) async fn rows<T: Transaction>(
             };
             take(aggs, cells, &row, frame, rt).await?;
         }
+        beyond.trim(rt).await?;
     }
-    let mut out = Vec::with_capacity(groups.len());
+    let mut ready = Vec::with_capacity(groups.len());
     for (key, cells) in groups.take() {
         rt.step().await?;
-        out.push(finished(key, cells, aggs, rt).await?);
+        ready.push(finished(key, cells, aggs, rt).await?);
     }
-    Ok(out)
+    Ok(Rows { ready, beyond: beyond.into_sorter() })
+}
+
+/// Groups in the order of their keys: those that were held, and those of the rows that were not.
+pub(crate) struct Merged {
+    /// Complete.
+    held: Bulk<VecDeque<Row>>,
+    beyond: Merge,
+}
+
+impl Merged {
+    pub(super) fn new(held: Vec<Row>, beyond: Merge) -> Merged {
+        Merged { held: VecDeque::from(held).into(), beyond }
+    }
+    pub(super) fn bytes(&self) -> u64 {
+        self.beyond.bytes()
+    }
+    /// The next groups, `want` at most and one at least; `None` at the end.
+    pub(super) async fn next<T: Transaction>(
+        &mut self,
+        keys: usize,
+        aggs: &[AggPlan],
+        frame: &Frame,
+        rt: &mut Runtime<'_, T>,
+        want: usize,
+    ) -> Result<Option<Vec<Row>>> {
+        let mut out = Vec::new();
+        while out.len() < want.clamp(1, BATCH) {
+            let is_held = match (self.held.front(), self.beyond.key()) {
+                (None, None) => break,
+                (Some(held), Some(key)) => held[..keys] < key[..],
+                (held, _) => held.is_some(),
+            };
+            if is_held {
+                rt.step().await?;
+                out.extend(self.held.pop_front());
+                continue;
+            }
+            let Some(first) = self.beyond.pop(rt).await? else { break };
+            let mut cells = start(aggs);
+            take(aggs, &mut cells, &first.row, frame, rt).await?;
+            while self.beyond.key() == Some(&first.key)
+                && let Some(next) = self.beyond.pop(rt).await?
+            {
+                take(aggs, &mut cells, &next.row, frame, rt).await?;
+            }
+            out.push(finished(first.key, cells, aggs, rt).await?);
+        }
+        Ok((!out.is_empty()).then_some(out))
+    }
 }
 
 /// Adds a row to its group.

@@ -24,7 +24,7 @@ pub struct ExecContext<'a> {
     /// What the rows of system tables are computed from.
     pub system: &'a dyn SystemContext,
     /// Bytes that sorts, hash tables and materialised results of one statement may hold; above it,
-    /// 53200.
+    /// 53200, or a temporary file.
     pub memory_bytes_max: usize,
     pub options: ExecOptions,
 }
@@ -40,11 +40,13 @@ pub struct ExecOptions {
     pub reads_past: bool,
     /// How often the transaction was refused before.
     pub attempt: u32,
+    /// `temp_file_limit`, in bytes.
+    pub temporary_bytes_max: Option<u64>,
 }
 
 impl Default for ExecOptions {
     fn default() -> ExecOptions {
-        ExecOptions { is_home_enforced: false, is_near_first: true, reads_past: false, attempt: 0 }
+        ExecOptions { is_home_enforced: false, is_near_first: true, reads_past: false, attempt: 0, temporary_bytes_max: None }
     }
 }
 

@@ -156,6 +156,14 @@ impl Tree<'_> {
         self.lines.push(format!("{}{text}", "      ".repeat(depth) + "  "));
     }
 
+    /// What an operator has written to temporary files.
+    fn disk(&mut self, node: &Node, depth: usize) {
+        let stat = self.stats.as_ref().and_then(|stats| stats.get(&(std::ptr::from_ref(node) as usize)));
+        if let Some(disk) = stat.map(|stat| stat.disk).filter(|disk| *disk > 0) {
+            self.note(depth, format!("Disk: {} kB", disk.div_ceil(1024)));
+        }
+    }
+
     /// A line about regions.
     fn place(&mut self, depth: usize, note: Note) {
         self.note(depth, note.text);
@@ -201,10 +209,12 @@ impl Tree<'_> {
             | Node::Window { input, .. }
             | Node::ProjectSet { input, .. } => {
                 self.above_input(node, depth, measured);
+                self.disk(node, depth);
                 self.node(input, depth + 1);
             }
             Node::SetOp { op, all, left, right } => {
                 self.line(depth, head(&format!("{}{}", set_name(*op), if *all { " All" } else { "" })));
+                self.disk(node, depth);
                 self.node(left, depth + 1);
                 self.node(right, depth + 1);
             }
@@ -296,6 +306,7 @@ impl Tree<'_> {
                     .map(|(l, r)| format!("({} = {})", self.named(&l.expr, &ln), self.named(&r.expr, &rn)));
                 let text = pairs.collect::<Vec<_>>().join(" AND ");
                 self.note(depth, format!("Hash Cond: {text}"));
+                self.disk(node, depth);
                 self.node(left, depth + 1);
                 self.node(right, depth + 1);
             }

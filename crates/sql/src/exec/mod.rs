@@ -11,12 +11,15 @@ pub(crate) mod batch;
 mod build;
 mod cascade;
 mod coming;
+mod compared;
+mod distinct;
 mod dml;
 pub(crate) mod entries;
 mod escrow;
 mod eval;
 mod explain;
 mod fast;
+mod first;
 mod gradual;
 pub(crate) mod groups;
 mod infer;
@@ -35,6 +38,7 @@ mod sets;
 mod sieve;
 mod skip;
 mod sort;
+mod spill;
 mod subquery;
 #[cfg(test)]
 mod tests;
@@ -115,6 +119,8 @@ pub(crate) struct Stat {
     pub(crate) rows: u64,
     pub(crate) micros: u64,
     pub(crate) loops: u64,
+    /// Bytes in temporary files.
+    pub(crate) disk: u64,
 }
 
 impl<T: Transaction> Runtime<'_, T> {
@@ -162,9 +168,19 @@ impl<T: Transaction> Runtime<'_, T> {
             stat.rows += rows as u64;
         }
     }
+    /// The same: it has written so many bytes to a temporary file.
+    fn note_disk(&mut self, node: &Arc<crate::plan::node::Node>, bytes: u64) {
+        if let Some(stats) = &mut self.shared.stats {
+            stats.entry(Arc::as_ptr(node) as usize).or_default().disk += bytes;
+        }
+    }
+    /// What the statement holds.
+    fn held(&self) -> usize {
+        self.shared.memory + self.shared.lasting
+    }
     /// Accounts for rows that are kept: for so many bytes, or 53200.
     pub(crate) fn keep(&mut self, rows: &[Row]) -> Result<usize> {
-        let bytes: usize = rows.iter().map(|r| 24 + r.iter().map(size).sum::<usize>()).sum();
+        let bytes: usize = rows.iter().map(|row| size_of_row(row)).sum();
         self.hold(bytes)?;
         Ok(bytes)
     }
@@ -182,7 +198,7 @@ impl<T: Transaction> Runtime<'_, T> {
     }
     fn hold(&mut self, bytes: usize) -> Result<()> {
         self.shared.memory += bytes;
-        if self.shared.memory + self.shared.lasting > self.ctx.memory_bytes_max {
+        if self.held() > self.ctx.memory_bytes_max {
             return Err(Error::sql("53200", "out of memory")
                 .detail(format!("The statement would hold more than {} MiB at once.", self.ctx.memory_bytes_max >> 20))
                 .hint("Read fewer rows at a time, or let an index give the order."));
@@ -193,6 +209,11 @@ impl<T: Transaction> Runtime<'_, T> {
 
 /// Of any value.
 const INLINE: usize = std::mem::size_of::<Datum>();
+
+/// What is accounted for a row.
+fn size_of_row(row: &[Datum]) -> usize {
+    size_of::<Row>() + row.iter().map(size).sum::<usize>()
+}
 
 pub(crate) fn size(d: &Datum) -> usize {
     INLINE

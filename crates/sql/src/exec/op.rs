@@ -1,10 +1,14 @@
 //! Operators: the state of a running plan.
 
+use super::compared::Compared;
+use super::distinct::Distinct;
 use super::eval::{Frame, Kept, Row, eval_all, eval_scalar, filter};
+use super::first::{First, Sorted};
 use super::gradual::Gradual;
 use super::scan::ScanState;
 use super::skip::Skip;
-use super::sort::{First, sort_key};
+use super::sort::sort_key;
+use super::spill::Merge;
 use super::{BATCH, BATCH_BYTES, Runtime, aggregate, batch, dml, join, lock_rows, numbers, sets, size, window};
 use crate::env::Transaction;
 use crate::plan::eval::bulk::Bulk;
@@ -14,7 +18,7 @@ use crate::types::Datum;
 use crate::types::compare::Exact;
 use futures::future::BoxFuture;
 use meridian_base::{Error, Result};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// A running operator.
@@ -44,13 +48,21 @@ pub(crate) enum State {
         skip: Skip,
         left: u64,
     },
-    Distinct {
+    Distinct(Box<Distinct>),
+    /// And the key of the row before.
+    DistinctOn {
         input: Box<Op>,
-        seen: Bulk<BTreeSet<Row>>,
         last: Option<Row>,
+    },
+    Append {
+        input: Box<Op>,
+        then: Option<Box<Op>>,
     },
     Groups(Box<aggregate::InOrder>),
     Sort(Box<Gradual>),
+    Merge(Box<Merge>),
+    Merged(Box<aggregate::Merged>),
+    Compared(Box<Compared>),
     Window(Box<window::in_order::InOrder>),
     Join(Box<join::JoinState>),
     Locks(Box<lock_rows::LockState>),
@@ -86,7 +98,7 @@ impl Op {
 
     /// A future for each kind of operator that may run for each row of another one: it is made by
     /// copying all the room that it has, and one for all kinds has the room of the largest.
-    fn step<'a, 'r: 'a, T: Transaction + 'a>(
+    pub(super) fn step<'a, 'r: 'a, T: Transaction + 'a>(
         &'a mut self,
         rt: &'a mut Runtime<'r, T>,
         want: usize,
@@ -142,6 +154,16 @@ impl Op {
             Node::Function { .. } | Node::ProjectSet { .. } => sets::next(self, node, rt, want).await,
             Node::LockRows { input, plan } => lock_rows::next(self, input, plan, rt, want).await,
             Node::Distinct { input, on } => self.distinct(input, on.as_deref(), rt, want).await,
+            Node::SetOp { op: SetOp::Union, all, left, right } => self.union(*all, left, right, rt, want).await,
+            Node::SetOp { op, all, left, right } => {
+                if matches!(self.state, State::New) {
+                    let compared = Compared::open(*op, *all, (left, right), &self.frame, rt).await?;
+                    rt.note_disk(&self.node, compared.bytes());
+                    self.state = State::Compared(Box::new(compared));
+                }
+                let State::Compared(rows) = &mut self.state else { return Ok(None) };
+                rows.next(*op, *all, rt, want).await
+            }
             Node::Window { input, calls, in_order: true, most } => {
                 if matches!(self.state, State::New) {
                     let (input, frame) = (*self.child(input), self.frame.clone());
@@ -246,10 +268,20 @@ impl Op {
             return groups.next(keys, aggs, &self.frame, rt, want).await;
         }
         if matches!(self.state, State::New) {
-            let rows = aggregate::rows(input, keys, aggs, &self.frame, rt).await?;
-            self.state = State::Rows(VecDeque::from(rows).into());
+            let aggregate::Rows { ready, beyond } = aggregate::rows(input, keys, aggs, &self.frame, rt).await?;
+            self.state = match beyond {
+                None => State::Rows(VecDeque::from(ready).into()),
+                Some(beyond) => {
+                    let merged = aggregate::Merged::new(ready, beyond.finish(rt).await?);
+                    rt.note_disk(&self.node, merged.bytes());
+                    State::Merged(Box::new(merged))
+                }
+            };
         }
-        Ok(self.ready())
+        match &mut self.state {
+            State::Merged(groups) => groups.next(keys.len(), aggs, &self.frame, rt, want).await,
+            _ => Ok(self.ready()),
+        }
     }
 
     async fn sort<T: Transaction>(&mut self, node: &Node, rt: &mut Runtime<'_, T>, want: usize) -> Result<Option<Vec<Row>>> {
@@ -267,13 +299,22 @@ impl Op {
                 Some(most) => most.count(&self.frame, rt).await?,
                 None => None,
             };
-            let rows = match most {
+            let sorted = match most {
                 Some(most) if *sorted > 0 => first_of_sorted(input, keys, *sorted, most, &self.frame, rt).await?,
                 most => first_of(input, keys, most.unwrap_or(usize::MAX), &self.frame, rt).await?,
             };
-            self.state = State::Rows(VecDeque::from(rows).into());
+            self.state = match sorted {
+                Sorted::Rows(rows) => State::Rows(VecDeque::from(rows).into()),
+                Sorted::Merge(merge) => {
+                    rt.note_disk(&self.node, merge.bytes());
+                    State::Merge(merge)
+                }
+            };
         }
-        Ok(self.ready())
+        match &mut self.state {
+            State::Merge(merge) => merge.next(rt, want).await,
+            _ => Ok(self.ready()),
+        }
     }
 
     /// What the step before of a recursive query has found.
@@ -301,11 +342,6 @@ impl Op {
                 Ok(rows.into_iter().map(|r| columns.iter().map(|c| r[*c].clone()).collect()).collect())
             }
             Node::Window { input, calls, most, .. } => window::rows(input, calls, most.as_ref(), &frame, rt).await,
-            Node::SetOp { op, all, left, right } => {
-                let l = Kept::from(collect(left, &frame, rt).await?);
-                let r = collect(right, &frame, rt).await?;
-                set_operation(*op, *all, l.take(), r, rt).await
-            }
             Node::First { before, input } => {
                 for b in before {
                     collect(b, &frame, rt).await?;
@@ -351,10 +387,14 @@ impl Op {
         want: usize,
     ) -> Result<Option<Vec<Row>>> {
         if matches!(self.state, State::New) {
-            self.state = State::Distinct { input: self.child(input), seen: Bulk::default(), last: None };
+            self.state = match on {
+                Some(_) => State::DistinctOn { input: self.child(input), last: None },
+                None => State::Distinct(Box::new(Distinct::new(*self.child(input)))),
+            };
         }
         let frame = self.frame.clone();
-        let State::Distinct { input, seen, last } = &mut self.state else { return Ok(None) };
+        let State::DistinctOn { input, last } = &mut self.state else { return self.distinct_rows(rt, want).await };
+        let on = on.unwrap_or_default();
         let mut ask = want;
         loop {
             let Some(rows) = input.next(rt, ask).await? else { return Ok(None) };
@@ -363,27 +403,55 @@ impl Op {
             let mut out = Vec::new();
             for row in rows {
                 rt.step().await?;
-                match on {
-                    // Sorted by these: equal keys are neighbours.
-                    Some(on) => {
-                        let key = eval_all(on, &row, &frame, rt).await?;
-                        if last.as_ref() != Some(&key) {
-                            *last = Some(key);
-                            out.push(row);
-                        }
-                    }
-                    None => {
-                        if !seen.contains(&row) {
-                            rt.keep(std::slice::from_ref(&row))?;
-                            seen.insert(row.clone());
-                            out.push(row);
-                        }
-                    }
+                // Sorted by these: equal keys are neighbours.
+                let key = eval_all(on, &row, &frame, rt).await?;
+                if last.as_ref() != Some(&key) {
+                    *last = Some(key);
+                    out.push(row);
                 }
             }
             if !out.is_empty() {
                 return Ok(Some(out));
             }
+        }
+    }
+
+    async fn distinct_rows<T: Transaction>(&mut self, rt: &mut Runtime<'_, T>, want: usize) -> Result<Option<Vec<Row>>> {
+        let State::Distinct(rows) = &mut self.state else { return Ok(None) };
+        let before = rows.bytes();
+        let next = rows.next(rt, want).await?;
+        let written = rows.bytes() - before;
+        rt.note_disk(&self.node, written);
+        Ok(next)
+    }
+
+    /// The rows of one input, then those of the other; without `all` each of them once.
+    async fn union<T: Transaction>(
+        &mut self,
+        all: bool,
+        left: &Arc<Node>,
+        right: &Arc<Node>,
+        rt: &mut Runtime<'_, T>,
+        want: usize,
+    ) -> Result<Option<Vec<Row>>> {
+        if matches!(self.state, State::New) {
+            let both = State::Append { input: self.child(left), then: Some(self.child(right)) };
+            self.state = match all {
+                true => both,
+                false => {
+                    let mut input = self.child(&self.node);
+                    input.state = both;
+                    State::Distinct(Box::new(Distinct::of_part(*input)))
+                }
+            };
+        }
+        let State::Append { input, then } = &mut self.state else { return self.distinct_rows(rt, want).await };
+        loop {
+            if let Some(rows) = input.next(rt, want).await? {
+                return Ok(Some(rows));
+            }
+            let Some(next) = then.take() else { return Ok(None) };
+            *input = next;
         }
     }
 }
@@ -431,7 +499,7 @@ async fn first_of<T: Transaction>(
     most: usize,
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
-) -> Result<Vec<Row>> {
+) -> Result<Sorted> {
     if let Some(rows) = batch::first_rows(input, keys, most, frame, rt).await? {
         return Ok(rows);
     }
@@ -456,7 +524,7 @@ async fn first_of_sorted<T: Transaction>(
     most: usize,
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
-) -> Result<Vec<Row>> {
+) -> Result<Sorted> {
     let mut first = First::new(keys, most);
     let mut op = Op::new(input, frame);
     let (mut seen, mut want, mut before) = (0, most.max(BATCH), None::<Row>);
@@ -477,51 +545,6 @@ async fn first_of_sorted<T: Transaction>(
         want = want.saturating_mul(2);
     }
     first.finish(rt).await
-}
-
-async fn set_operation<T: Transaction>(
-    op: SetOp,
-    all: bool,
-    l: Vec<Row>,
-    r: Vec<Row>,
-    rt: &mut Runtime<'_, T>,
-) -> Result<Vec<Row>> {
-    let mut out = Kept::default();
-    let mut seen: Bulk<BTreeSet<Row>> = Bulk::default();
-    if op == SetOp::Union {
-        if all {
-            let mut out = l;
-            out.extend(r);
-            return Ok(out);
-        }
-        for row in l.into_iter().chain(r) {
-            rt.step().await?;
-            if seen.insert(row.clone()) {
-                out.push(row);
-            }
-        }
-        return Ok(out.take());
-    }
-    let mut right: Bulk<BTreeMap<Row, usize>> = Bulk::default();
-    for row in r {
-        rt.step().await?;
-        *right.entry(row).or_default() += 1;
-    }
-    for row in l {
-        rt.step().await?;
-        let is_there = match (right.get_mut(&row), all) {
-            (Some(count), true) if *count > 0 => {
-                *count -= 1;
-                true
-            }
-            (count, false) => count.is_some(),
-            _ => false,
-        };
-        if is_there == (op == SetOp::Intersect) && (all || seen.insert(row.clone())) {
-            out.push(row);
-        }
-    }
-    Ok(out.take())
 }
 
 /// A common table expression, computed once per statement and frame.

@@ -33,8 +33,38 @@ pub(crate) fn compare(a: &Datum, b: &Datum, descending: bool, nulls_first: bool)
     }
 }
 
-pub(crate) fn compare_keys(a: &[Datum], b: &[Datum], keys: &[SortPlan]) -> Ordering {
-    let each = a.iter().zip(b).zip(keys).map(|((a, b), k)| compare(a, b, k.descending, k.nulls_first));
+/// The order of one value of a key.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way {
+    pub(super) descending: bool,
+    pub(super) nulls_first: bool,
+}
+
+impl Way {
+    /// That of [`Datum`]'s own order.
+    pub(super) const PLAIN: Way = Way { descending: false, nulls_first: false };
+}
+
+impl From<&Way> for Way {
+    fn from(way: &Way) -> Way {
+        *way
+    }
+}
+
+impl From<&SortPlan> for Way {
+    fn from(key: &SortPlan) -> Way {
+        Way { descending: key.descending, nulls_first: key.nulls_first }
+    }
+}
+
+pub(super) fn compare_keys<'k, K>(a: &[Datum], b: &[Datum], keys: &'k [K]) -> Ordering
+where
+    Way: From<&'k K>,
+{
+    let each = a.iter().zip(b).zip(keys).map(|((a, b), k)| {
+        let way = Way::from(k);
+        compare(a, b, way.descending, way.nulls_first)
+    });
     each.fold(Ordering::Equal, Ordering::then)
 }
 
@@ -47,12 +77,19 @@ pub(super) struct Keyed {
 }
 
 impl Keyed {
-    pub(super) fn new(key: Row, row: Row, keys: &[SortPlan]) -> Keyed {
-        let head = key.first().zip(keys.first()).map_or(0, |(value, k)| head(value, k.descending, k.nulls_first));
+    pub(super) fn new<'k, K>(key: Row, row: Row, keys: &'k [K]) -> Keyed
+    where
+        Way: From<&'k K>,
+    {
+        let way = keys.first().map(Way::from);
+        let head = key.first().zip(way).map_or(0, |(value, way)| head(value, way.descending, way.nulls_first));
         Keyed { head, key, row }
     }
 
-    pub(super) fn compare(&self, other: &Keyed, keys: &[SortPlan]) -> Ordering {
+    pub(super) fn compare<'k, K>(&self, other: &Keyed, keys: &'k [K]) -> Ordering
+    where
+        Way: From<&'k K>,
+    {
         self.head.cmp(&other.head).then_with(|| compare_keys(&self.key, &other.key, keys))
     }
 }
@@ -152,70 +189,4 @@ fn merge<I>(
         merged.extend(if from_a { a.next() } else { b.next() });
     }
     true
-}
-
-/// The first rows of what came so far, and up to as many others.
-pub(super) struct First<'a> {
-    pub(super) keys: &'a [SortPlan],
-    most: usize,
-    /// In the order in which they came since they were sorted last.
-    kept: Vec<Keyed>,
-    /// The key that rows must be below; `None`: too few have come.
-    pub(super) bound: Option<Row>,
-    /// What is accounted for the rows and for the keys of `kept`.
-    row_bytes: usize,
-    key_bytes: usize,
-}
-
-impl<'a> First<'a> {
-    pub(super) fn new(keys: &'a [SortPlan], most: usize) -> First<'a> {
-        First { keys, most, kept: Vec::new(), bound: None, row_bytes: 0, key_bytes: 0 }
-    }
-
-    /// Takes a row with its key.
-    pub(super) fn push<T: Transaction>(&mut self, key: Row, row: Row, rt: &mut Runtime<'_, T>) -> Result<()> {
-        if self.bound.as_ref().is_none_or(|bound| compare_keys(&key, bound, self.keys).is_lt()) {
-            let key_bytes = rt.keep_key(&key, self.keys.iter().map(|k| &k.expr))?;
-            self.key_bytes += key_bytes;
-            self.row_bytes += rt.keep(std::slice::from_ref(&row))?;
-            self.kept.push(Keyed::new(key, row, self.keys));
-        }
-        Ok(())
-    }
-
-    /// Lets go of rows that are not among the first, if there are many.
-    pub(super) async fn trim<T: Transaction>(&mut self, rt: &mut Runtime<'_, T>) -> Result<()> {
-        if self.kept.len() >= self.most.saturating_mul(2).max(self.most.saturating_add(BATCH / 2)) {
-            self.cut(rt).await?;
-        }
-        Ok(())
-    }
-
-    async fn cut<T: Transaction>(&mut self, rt: &mut Runtime<'_, T>) -> Result<()> {
-        let keys = self.keys;
-        self.kept = sort_by(std::mem::take(&mut self.kept), |a, b| a.compare(b, keys), rt).await?;
-        let beyond = self.kept.len() > self.most;
-        self.kept.truncate(self.most);
-        if beyond {
-            rt.shared.memory -= std::mem::take(&mut self.row_bytes) + std::mem::take(&mut self.key_bytes);
-            for kept in &self.kept {
-                rt.step().await?;
-                self.key_bytes += rt.keep_key(&kept.key, keys.iter().map(|k| &k.expr))?;
-                self.row_bytes += rt.keep(std::slice::from_ref(&kept.row))?;
-            }
-        }
-        self.bound = self.kept.last().filter(|_| self.kept.len() == self.most).map(|kept| kept.key.clone());
-        Ok(())
-    }
-
-    pub(super) async fn finish<T: Transaction>(mut self, rt: &mut Runtime<'_, T>) -> Result<Vec<Row>> {
-        self.cut(rt).await?;
-        let mut rows = Vec::with_capacity(self.kept.len());
-        for kept in self.kept {
-            rt.step().await?;
-            rows.push(kept.row);
-        }
-        rt.shared.memory -= self.key_bytes;
-        Ok(rows)
-    }
 }

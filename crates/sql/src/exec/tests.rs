@@ -7,6 +7,7 @@ use crate::env::{Environment, TxnOptions};
 use crate::parse::parse_one_statement;
 use crate::plan::{PlanContext, prepare};
 use crate::session::{Session, SessionOptions};
+use crate::temporary::Temporary;
 use crate::testing::{MemEnvironment, MemTransaction};
 use crate::types::{EvalContext, RowView};
 use futures::future::BoxFuture;
@@ -52,7 +53,7 @@ impl crate::catalog::sequences::Sequences for NoSequences {
     }
 }
 
-struct NoSystem(Arc<crate::catalog::Catalog>, Names);
+struct NoSystem(Arc<crate::catalog::Catalog>, Names, Option<Arc<spills::Files>>);
 
 impl crate::catalog::system::SystemContext for NoSystem {
     fn catalog(&self) -> &Arc<crate::catalog::Catalog> {
@@ -85,6 +86,9 @@ impl crate::catalog::system::SystemContext for NoSystem {
     fn metrics(&self) -> Vec<(String, u64)> {
         Vec::new()
     }
+    fn temporary(&self) -> Option<Arc<dyn Temporary>> {
+        self.2.as_ref().map(spills::Files::open)
+    }
 }
 
 fn block_on<F: Future>(f: F) -> F::Output {
@@ -115,6 +119,18 @@ async fn run_in(
     params: &[Datum],
     memory: usize,
 ) -> (Result<Affected>, Vec<Row>, MemTransaction) {
+    run_with(env, text, params, memory, None, ExecOptions::default()).await
+}
+
+/// The same with temporary files.
+async fn run_with(
+    env: &MemEnvironment,
+    text: &str,
+    params: &[Datum],
+    memory: usize,
+    files: Option<Arc<spills::Files>>,
+    options: ExecOptions,
+) -> (Result<Affected>, Vec<Row>, MemTransaction) {
     let catalog = env.catalog();
     let (names, eval) = (Names::new("postgres", "root"), EvalContext { catalog: catalog.clone(), ..Default::default() });
     let context = PlanContext { catalog: &catalog, names: &names, eval: &eval };
@@ -131,7 +147,7 @@ async fn run_in(
         is_held_back: false,
         is_block: false,
     });
-    let system = NoSystem(catalog.clone(), names.clone());
+    let system = NoSystem(catalog.clone(), names.clone(), files);
     let interrupt = Interrupt::default();
     let ctx = ExecContext {
         eval: &eval,
@@ -140,7 +156,7 @@ async fn run_in(
         sequences: &NoSequences,
         system: &system,
         memory_bytes_max: memory,
-        options: ExecOptions::default(),
+        options,
     };
     let mut sink = Collect(Vec::new());
     let affected = run(&prepared, params, &mut txn, &ctx, &mut sink).await;
@@ -295,6 +311,7 @@ fn what_the_parser_lets_through_fits_the_stack() {
 mod batches;
 mod estimates;
 mod locks;
+mod spills;
 
 mod properties {
     use super::*;

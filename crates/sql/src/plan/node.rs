@@ -66,6 +66,8 @@ pub(crate) enum Node {
         right_keys: Vec<Scalar>,
         on: Vec<Scalar>,
         widths: (usize, usize),
+        /// The plan rests on the order of the left rows.
+        keeps_order: bool,
         /// See [`Scan::estimate`].
         estimate: Option<f64>,
     },

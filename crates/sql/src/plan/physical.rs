@@ -537,9 +537,11 @@ impl Compiler<'_> {
             self.cost += as_it_is.min(exchanged + sort) + estimate::cost_of_rows(rows);
         }
         let layout: Vec<ColId> = l.layout.iter().chain(&r.layout).copied().collect();
+        let (order, fixed) = if kind == JoinKind::Full { Default::default() } else { (l.order, l.fixed) };
         let node = Node::HashJoin {
             estimate: is_counted.then_some(rows),
             kind,
+            keeps_order: !order.is_empty(),
             left_keys: self.scalars(&left_keys, &l.layout)?,
             right_keys: self.scalars(&right_keys, &r.layout)?,
             on: self.scalars(&residual, &layout)?,
@@ -547,7 +549,6 @@ impl Compiler<'_> {
             left: l.node,
             right: r.node,
         };
-        let (order, fixed) = if kind == JoinKind::Full { Default::default() } else { (l.order, l.fixed) };
         let layout = if kind.is_test() { l.layout } else { layout };
         Ok(Built { node: Arc::new(node), layout, order, fixed, rows, is_counted })
     }

@@ -489,6 +489,13 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         Kind::Integer { min: 0, max: i32::MAX as i64, unit: None },
         "Nothing depends on it.",
     ),
+    quiet(
+        "temp_file_limit",
+        "temp_file_limit",
+        "-1",
+        Kind::Integer { min: -1, max: i32::MAX as i64, unit: Some(Unit::KiloBytes) },
+        "The bytes that each temporary file may have; -1: as many as the disk has.",
+    ),
     reported("TimeZone", "timezone", "UTC", Kind::TimeZone, "The time zone for displaying and interpreting time stamps."),
     quiet("timezone_abbreviations", "timezone_abbreviations", "Default", Kind::Text, "The file of time zone abbreviations."),
     quiet(

@@ -50,6 +50,8 @@ pub(crate) struct Values {
     pub use_follower_reads: bool,
     pub enforce_home_region: bool,
     pub round_trips_max: Option<u32>,
+    /// `temp_file_limit`, in bytes.
+    pub temporary_bytes_max: Option<u64>,
     /// `locality_optimized_partitioned_index_scan`.
     pub is_near_first: bool,
     pub zone: Zone,
@@ -74,6 +76,7 @@ impl Values {
             use_follower_reads: false,
             enforce_home_region: false,
             round_trips_max: None,
+            temporary_bytes_max: None,
             is_near_first: true,
             zone: Zone::utc(),
             style: Style::default(),
@@ -98,6 +101,8 @@ impl Values {
         self.use_follower_reads = self.get("default_transaction_use_follower_reads").as_deref() == Some("on");
         self.enforce_home_region = self.get("enforce_home_region").as_deref() == Some("on");
         self.is_near_first = self.get("locality_optimized_partitioned_index_scan").as_deref() == Some("on");
+        let limit = self.get("temp_file_limit").and_then(|t| parse_integer(&t, Some(Unit::KiloBytes)));
+        self.temporary_bytes_max = limit.and_then(|kilobytes| u64::try_from(kilobytes).ok()).map(|kilobytes| kilobytes << 10);
         self.round_trips_max = self.get("max_cross_region_round_trips").and_then(|t| t.parse().ok());
         self.zone = self.get("timezone").and_then(|t| Zone::parse(&t).ok()).unwrap_or_else(Zone::utc);
         self.style.extra_float_digits = self.get("extra_float_digits").and_then(|t| t.parse().ok()).unwrap_or(1);

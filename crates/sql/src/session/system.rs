@@ -11,6 +11,7 @@ use crate::catalog::{Authority, Catalog};
 use crate::env::{Environment, GroupRow, NodeLocality, PodHostRow, SessionRow, TransactionRow};
 use crate::exec::{ExecContext, ExecOptions, Interrupt, MEMORY_BYTES_MAX};
 use crate::shared::{CancelHandle, Shared};
+use crate::temporary::Temporary;
 use crate::types::{EvalContext, System, Type};
 use futures::future::BoxFuture;
 use meridian_base::{DescriptorId, Error, Result, SessionId};
@@ -209,6 +210,9 @@ impl<E: Environment> SystemContext for StatementSystem<'_, E> {
     }
     fn compute(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'_, ()> {
         Box::pin(self.env.compute(work))
+    }
+    fn temporary(&self) -> Option<Arc<dyn Temporary>> {
+        self.env.temporary()
     }
 }
 

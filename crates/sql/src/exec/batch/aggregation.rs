@@ -11,6 +11,8 @@ use crate::env::Transaction;
 use crate::exec::Runtime;
 use crate::exec::eval::{Frame, Row, all_true, eval_all};
 use crate::exec::sort::sort_by;
+use crate::exec::spill::Sorter;
+use crate::exec::spill::beyond::Beyond;
 use crate::plan::eval::bulk::Bulk;
 use crate::plan::node::{AggPlan, Node, Scalar, Scan};
 use crate::types::Datum;
@@ -24,36 +26,36 @@ pub(crate) fn below<'n>(input: &'n Node, keys: &'n [Scalar], aggs: &'n [AggPlan]
     if suits { scan::below(input, keys.iter().chain(of_aggs)) } else { None }
 }
 
-/// A row per group: keys, then results. `None`: this does not run in batches.
+/// A row per group: keys, then results; and the rows of the groups for which there was no room.
+/// `None`: this does not run in batches.
 pub(crate) async fn rows<T: Transaction>(
     input: &Arc<Node>,
     keys: &[Scalar],
     aggs: &[AggPlan],
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
-) -> Result<Option<Vec<Row>>> {
-    match grouped(input, keys, aggs, frame, rt).await? {
-        Some(grouped) => grouped.finish(rt).await.map(Some),
-        None => Ok(None),
-    }
+) -> Result<Option<(Vec<Row>, Option<Sorter>)>> {
+    let Some(grouped) = grouped(input, keys, aggs, Beyond::new(keys.len()), frame, rt).await? else { return Ok(None) };
+    grouped.finish(rt).await.map(Some)
 }
 
-/// The keys that rows have, each once, in the order in which they came. `None`: this does not run
-/// in batches.
+/// The keys that rows have, each once, in the order in which they came; and those for which there
+/// was no room. `None`: this does not run in batches.
 pub(crate) async fn distinct<T: Transaction>(
     input: &Arc<Node>,
     keys: &[Scalar],
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
-) -> Result<Option<Bulk<Vec<Row>>>> {
-    let grouped = grouped(input, keys, &[], frame, rt).await?;
-    Ok(grouped.map(|grouped| grouped.groups.keys))
+) -> Result<Option<(Bulk<Vec<Row>>, Option<Sorter>)>> {
+    let grouped = grouped(input, keys, &[], Beyond::new(keys.len()), frame, rt).await?;
+    Ok(grouped.map(|grouped| (grouped.groups.keys, grouped.beyond.into_sorter())))
 }
 
 async fn grouped<'a, T: Transaction>(
     input: &Arc<Node>,
     keys: &'a [Scalar],
     aggs: &'a [AggPlan],
+    beyond: Beyond,
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
 ) -> Result<Option<Grouped<'a>>> {
@@ -62,7 +64,7 @@ async fn grouped<'a, T: Transaction>(
         return Ok(None);
     }
     let states = aggs.iter().map(|a| States::of(&a.aggregate)).collect();
-    let mut grouped = Grouped { keys, aggs, groups: Groups::default(), states };
+    let mut grouped = Grouped { keys, aggs, groups: Groups::default(), states, beyond };
     if keys.is_empty() {
         grouped.add(0, Vec::new());
     }
@@ -77,7 +79,12 @@ struct Grouped<'a> {
     groups: Groups,
     /// Of each aggregate.
     states: Vec<States>,
+    /// Rows of groups that are not among them.
+    beyond: Beyond,
 }
+
+/// Instead of the number of a group: that of a row whose group is not held.
+const BEYOND: u32 = u32::MAX;
 
 struct Program {
     keys: Vec<Kernel>,
@@ -127,11 +134,14 @@ impl<T: Transaction> Sink<T> for Grouped<'_> {
         rt: &mut Runtime<'_, T>,
     ) -> Result<Option<()>> {
         let Ok((keys, args)) = program.compute(batch, of.given(rt)) else { return Ok(None) };
-        let of_rows = self.groups_of(&keys, batch, rt)?;
+        let (of_rows, has_others) = self.groups_of(&keys, batch, rt)?;
+        let held = |rows: &[u32]| rows.iter().copied().filter(|row| of_rows[*row as usize] != BEYOND).collect::<Vec<_>>();
         // Of what the aggregates refuse, the first row's error is raised.
         let mut refused: Option<Refused> = None;
         for (states, (selected, args)) in self.states.iter_mut().zip(&args) {
             let selected = selected.as_deref().unwrap_or(&batch.selected);
+            let some = has_others.then(|| held(selected));
+            let selected = some.as_deref().unwrap_or(selected);
             if let Err((row, e)) = states.add_all(&of_rows, selected, args, rt.ctx.eval)
                 && refused.as_ref().is_none_or(|(first, _)| row < *first)
             {
@@ -149,6 +159,7 @@ impl<T: Transaction> Sink<T> for Grouped<'_> {
         let hash = hash_of(&key);
         let group = match self.groups.find(hash, |of_group| of_group == key.as_slice()) {
             Some(group) => group,
+            None if self.beyond.takes_new(rt) => return self.beyond.push(key, row, rt),
             None => {
                 rt.keep(std::slice::from_ref(&key))?;
                 self.add(hash, key)
@@ -163,8 +174,8 @@ impl<T: Transaction> Sink<T> for Grouped<'_> {
         Ok(())
     }
 
-    async fn rest(&mut self, _: &mut Runtime<'_, T>) -> Result<()> {
-        Ok(())
+    async fn rest(&mut self, rt: &mut Runtime<'_, T>) -> Result<()> {
+        self.beyond.trim(rt).await
     }
 }
 
@@ -174,17 +185,18 @@ impl Grouped<'_> {
         self.groups.add(hash, key)
     }
 
-    /// The number of each selected row's group.
+    /// The number of each selected row's group, and whether there are rows whose group is not held.
     fn groups_of<T: Transaction>(
         &mut self,
         keys: &[Held<'_, '_>],
         batch: &Batch<'_>,
         rt: &mut Runtime<'_, T>,
-    ) -> Result<Vec<u32>> {
+    ) -> Result<(Vec<u32>, bool)> {
         let mut of_rows = vec![0; batch.rows];
         if keys.is_empty() {
-            return Ok(of_rows);
+            return Ok((of_rows, false));
         }
+        let mut has_others = false;
         let hashes = hashes_of(keys, &batch.selected, batch.rows);
         for row in &batch.selected {
             let row = *row as usize;
@@ -193,17 +205,23 @@ impl Grouped<'_> {
                 Some(group) => group,
                 None => {
                     let key: Row = keys.iter().map(|key| key.datum(row)).collect();
-                    rt.keep(std::slice::from_ref(&key))?;
-                    self.add(hashes[row], key)
+                    if self.beyond.takes_new(rt) {
+                        has_others = true;
+                        self.beyond.push(key, batch.row(row)?, rt)?;
+                        BEYOND
+                    } else {
+                        rt.keep(std::slice::from_ref(&key))?;
+                        self.add(hashes[row], key)
+                    }
                 }
             };
         }
-        Ok(of_rows)
+        Ok((of_rows, has_others))
     }
 
-    /// The groups in the order of their keys.
-    async fn finish<T: Transaction>(self, rt: &mut Runtime<'_, T>) -> Result<Vec<Row>> {
-        let Grouped { mut groups, states, aggs, .. } = self;
+    /// The groups in the order of their keys, and the rows of others.
+    async fn finish<T: Transaction>(self, rt: &mut Runtime<'_, T>) -> Result<(Vec<Row>, Option<Sorter>)> {
+        let Grouped { mut groups, states, aggs, beyond, .. } = self;
         let numbers: Vec<usize> = (0..groups.keys.len()).collect();
         let keys = &groups.keys;
         let numbers = match numbers.len() {
@@ -219,6 +237,6 @@ impl Grouped<'_> {
             }
             out.push(row);
         }
-        Ok(out)
+        Ok((out, beyond.into_sorter()))
     }
 }

@@ -10,7 +10,8 @@ use super::scan::{self, Scanning, Sink};
 use crate::env::Transaction;
 use crate::exec::Runtime;
 use crate::exec::eval::{Frame, Row};
-use crate::exec::sort::{First, compare, sort_key};
+use crate::exec::first::{First, Sorted};
+use crate::exec::sort::{compare, sort_key};
 use crate::plan::node::{Node, Scalar, Scan, SortPlan};
 use crate::types::Datum;
 use meridian_base::Result;
@@ -30,7 +31,7 @@ pub(crate) async fn rows<T: Transaction>(
     most: usize,
     frame: &Frame,
     rt: &mut Runtime<'_, T>,
-) -> Result<Option<Vec<Row>>> {
+) -> Result<Option<Sorted>> {
     let Some(s) = below(input, keys) else { return Ok(None) };
     if scan::is_off() {
         return Ok(None);

@@ -6,17 +6,20 @@
 //!   through an index), or from memory if it depends on nothing. Lookups of single keys are made
 //!   for a whole batch of left rows at once: one round trip if the group is far away.
 
+mod parts;
+
 use super::eval::{Frame, Kept, Row, all_true, eval_all};
 use super::groups::{self, Groups};
 use super::key_parts::point_key;
 use super::op::{Op, State, collect};
-use super::{BATCH, Runtime, batch, scan};
+use super::{BATCH, Runtime, batch, scan, size_of_row};
 use crate::env::Transaction;
 use crate::plan::eval::bulk::Bulk;
 use crate::plan::node::{KeyPart, Node, Scalar, Scan};
 use crate::plan::rel::JoinKind;
 use crate::types::Datum;
 use meridian_base::{Error, Key, Result};
+use parts::{Parts, Right};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -40,6 +43,8 @@ pub(crate) struct JoinState {
     asked: usize,
     table: Table,
     pair: Pair,
+    /// The right side has no room in memory.
+    parts: Option<Box<Parts>>,
 }
 
 /// What the conditions of a join read of a pair of rows: nothing else is copied of the pairs that
@@ -159,6 +164,13 @@ pub(crate) async fn next<T: Transaction>(
         op.state = State::Join(Box::new(open(op, node, &frame, rt).await?));
     }
     let State::Join(state) = &mut op.state else { return Ok(None) };
+    if let Some(mut parts) = state.parts.take() {
+        let before = parts.bytes();
+        let rows = parts.next(state, node, &frame, rt, want).await?;
+        rt.note_disk(&op.node, parts.bytes() - before);
+        state.parts = Some(parts);
+        return Ok(rows);
+    }
     loop {
         join(state, node, &frame, rt, want.clamp(1, BATCH)).await?;
         if !state.out.is_empty() {
@@ -192,46 +204,127 @@ async fn open<T: Transaction>(op: &Op, node: &Node, frame: &Frame, rt: &mut Runt
         asked: 0,
         table: Table::default(),
         pair: Pair::of(on, *widths),
+        parts: None,
     };
-    if let (Some(right), Some(right_keys)) = (right, keys.filter(|_| is_any_enough(node)))
-        && let Some(mut found) = batch::distinct_keys(right, right_keys, frame, rt).await?
-    {
+    let Some(right) = right else { return Ok(state) };
+    let Some(keys) = keys else {
+        let rows = Kept::from(collect(right, frame, rt).await?);
+        state.matched = vec![false; rows.len()];
+        state.right = Some(Arc::new(rows));
+        return Ok(state);
+    };
+    let beyond = match is_any_enough(node) {
+        true => keep_keys(&mut state, right, keys, frame, rt).await?,
+        false => keep_rows(&mut state, node, right, keys, frame, rt).await?,
+    };
+    if let Some(beyond) = beyond {
+        let parts = beyond.read_left(&mut state, node, frame, rt).await?;
+        rt.note_disk(&op.node, parts.bytes());
+        state.parts = Some(Box::new(parts));
+    }
+    Ok(state)
+}
+/// Keeps the keys of the right side, each once: the join asks which there are, and nothing else of
+/// the rows. Gives all of them if there is no room.
+async fn keep_keys<T: Transaction>(
+    state: &mut JoinState,
+    right: &Arc<Node>,
+    keys: &[Scalar],
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Option<Right>> {
+    state.right = Some(Arc::default());
+    if let Some((mut found, others)) = batch::distinct_keys(right, keys, frame, rt).await? {
+        if let Some(others) = others {
+            return Right::of_keys(found.take(), others, rt).await.map(Some);
+        }
         state.table = Table::with_capacity(found.len());
         for key in found.drain(..) {
             rt.step().await?;
             state.table.add((!key.iter().any(Datum::is_null)).then_some(key));
         }
-        state.right = Some(Arc::default());
-    } else if let (Some(right), Some(right_keys)) = (right, keys.filter(|_| is_any_enough(node))) {
-        // The join asks which keys there are: each is kept once, and nothing else of the rows.
-        let mut op = Op::new(right, frame);
-        while let Some(rows) = op.next(rt, usize::MAX).await? {
-            for row in rows {
-                rt.step().await?;
-                let key = eval_all(right_keys, &row, frame, rt).await?;
-                if !key.iter().any(Datum::is_null) && state.table.first(&key).is_none() {
-                    rt.keep(std::slice::from_ref(&key))?;
-                    state.table.add(Some(key));
-                }
-            }
-        }
-        state.right = Some(Arc::default());
-    } else if let Some(right) = right {
-        let rows = Kept::from(collect(right, frame, rt).await?);
-        state.matched = vec![false; rows.len()];
-        if let Some(keys) = keys {
-            state.table = Table::with_capacity(rows.len());
-            for row in rows.iter() {
-                rt.step().await?;
-                let key = eval_all(keys, row, frame, rt).await?;
-                rt.keep_key(&key, keys)?;
-                // NULL equals nothing.
-                state.table.add((!key.iter().any(Datum::is_null)).then_some(key));
-            }
-        }
-        state.right = Some(Arc::new(rows));
+        return Ok(None);
     }
-    Ok(state)
+    let mut op = Op::new(right, frame);
+    let mut beyond: Option<Right> = None;
+    while let Some(rows) = op.next(rt, usize::MAX).await? {
+        for row in rows {
+            rt.step().await?;
+            let key = eval_all(keys, &row, frame, rt).await?;
+            if key.iter().any(Datum::is_null) || state.table.first(&key).is_some() {
+                continue;
+            }
+            let bytes = rt.keep(std::slice::from_ref(&key))?;
+            match &mut beyond {
+                Some(beyond) => beyond.push(&key.clone(), key, bytes, JoinKind::Semi, rt).await?,
+                None => state.table.add(Some(key)),
+            }
+        }
+        if beyond.is_none()
+            && let Some(mut right) = Right::begin(rt)
+        {
+            for (key, _) in std::mem::take(&mut state.table).ends.take() {
+                rt.step().await?;
+                let bytes = size_of_row(&key);
+                right.push(&key.clone(), key, bytes, JoinKind::Semi, rt).await?;
+            }
+            beyond = Some(right);
+        }
+    }
+    Ok(beyond)
+}
+
+/// Keeps the rows of the right side. Gives all of them if there is no room.
+async fn keep_rows<T: Transaction>(
+    state: &mut JoinState,
+    node: &Node,
+    right: &Arc<Node>,
+    keys: &[Scalar],
+    frame: &Frame,
+    rt: &mut Runtime<'_, T>,
+) -> Result<Option<Right>> {
+    let (Node::HashJoin { kind, .. } | Node::LoopJoin { kind, .. }) = node else { return Err(Error::internal("not a join")) };
+    let mut op = Op::new(right, frame);
+    let mut rows = Kept::default();
+    let mut beyond: Option<Right> = None;
+    while let Some(next) = op.next(rt, usize::MAX).await? {
+        for row in next {
+            rt.step().await?;
+            let bytes = rt.keep(std::slice::from_ref(&row))?;
+            match &mut beyond {
+                Some(beyond) => {
+                    let key = eval_all(keys, &row, frame, rt).await?;
+                    beyond.push(&key, row, bytes, *kind, rt).await?;
+                }
+                None => rows.push(row),
+            }
+        }
+        if beyond.is_none()
+            && let Some(mut right) = Right::begin(rt)
+        {
+            for row in std::mem::take(&mut rows).take() {
+                rt.step().await?;
+                let bytes = size_of_row(&row);
+                let key = eval_all(keys, &row, frame, rt).await?;
+                right.push(&key, row, bytes, *kind, rt).await?;
+            }
+            beyond = Some(right);
+        }
+    }
+    if beyond.is_some() {
+        return Ok(beyond);
+    }
+    state.matched = vec![false; rows.len()];
+    state.table = Table::with_capacity(rows.len());
+    for row in rows.iter() {
+        rt.step().await?;
+        let key = eval_all(keys, row, frame, rt).await?;
+        rt.keep_key(&key, keys)?;
+        // NULL equals nothing.
+        state.table.add((!key.iter().any(Datum::is_null)).then_some(key));
+    }
+    state.right = Some(Arc::new(rows));
+    Ok(None)
 }
 
 /// Whether the join only asks whether a left row has a partner, and any row of its key is one.

@@ -582,6 +582,24 @@ impl Expr {
     pub(crate) fn has_subquery(&self) -> bool {
         self.any(&|e| matches!(e, Expr::Subquery(_)))
     }
+    /// How much it is to compute, about: calls and comparisons.
+    fn calls(&self) -> usize {
+        let own = match self {
+            Expr::Call(..) | Expr::Compare(..) | Expr::Distinct(_) | Expr::Cast(_) => 1,
+            Expr::In(_, list) => 1 + list.len() / 2,
+            Expr::Quantified(_) => 5,
+            Expr::Subquery(_) | Expr::Sequence(_) => 1_000,
+            _ => 0,
+        };
+        own + self.children().into_iter().map(Expr::calls).sum::<usize>()
+    }
+    /// Conditions in the order in which they are tested: cheap ones first, as PostgreSQL has it.
+    /// Statements rely on it: `n <> 0 AND 100 / n > 20`, however the two came together.
+    pub(crate) fn in_turn(conds: &[Expr]) -> Vec<Expr> {
+        let mut conds = conds.to_vec();
+        conds.sort_by_cached_key(Expr::calls);
+        conds
+    }
     /// Whether nothing in it depends on the session, the catalog, the rows of tables or the time.
     pub(crate) fn is_immutable(&self) -> bool {
         !self.any(&|e| match e {

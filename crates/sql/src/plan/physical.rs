@@ -231,7 +231,7 @@ impl Compiler<'_> {
                     Rel::Window { input, calls } => self.windows(input, calls, conds, &need, wish)?,
                     input => self.rel(input, &need, wish)?,
                 };
-                let conds_out = self.scalars(conds, &b.layout)?;
+                let conds_out = self.scalars(&Expr::in_turn(conds), &b.layout)?;
                 let part = if b.is_counted { self.known.selectivity(conds) } else { 0.3f64.powi(conds.len().min(3) as i32) };
                 let rows = b.rows * part;
                 Ok(Built { node: Arc::new(Node::Filter { input: b.node.clone(), conds: conds_out }), rows: rows.max(1.0), ..b })
@@ -544,7 +544,7 @@ impl Compiler<'_> {
             keeps_order: !order.is_empty(),
             left_keys: self.scalars(&left_keys, &l.layout)?,
             right_keys: self.scalars(&right_keys, &r.layout)?,
-            on: self.scalars(&residual, &layout)?,
+            on: self.scalars(&Expr::in_turn(&residual), &layout)?,
             widths: (l.layout.len(), r.layout.len()),
             left: l.node,
             right: r.node,
@@ -637,7 +637,7 @@ impl Compiler<'_> {
         let node = Node::LoopJoin {
             kind,
             args,
-            on: self.scalars(on, &layout)?,
+            on: self.scalars(&Expr::in_turn(on), &layout)?,
             widths: (l.layout.len(), r.layout.len()),
             left: l.node,
             right: r.node,

@@ -93,8 +93,16 @@ impl Sorter {
 
     /// All rows in their order.
     pub(super) async fn finish<T: Transaction>(self, rt: &mut Runtime<'_, T>) -> Result<Merge> {
-        let Sorter { ways, kept, runs, .. } = self;
-        let last = sort_by(kept.take(), |a, b| a.compare(b, &ways), rt).await?;
+        let Sorter { ways, kept, bytes, mut runs } = self;
+        let mut kept = kept.take();
+        if let Some(runs) = &mut runs
+            && !kept.is_empty()
+        {
+            // The room is for those who come after.
+            runs.add(std::mem::take(&mut kept), rt).await?;
+            rt.shared.memory -= bytes;
+        }
+        let last = sort_by(kept, |a, b| a.compare(b, &ways), rt).await?;
         let last = Front { rows: VecDeque::from(last).into(), blocks: VecDeque::new() };
         let mut merge = Merge { source: None, ways, fronts: Vec::new(), heap: Vec::new(), bytes: 0 };
         let mut fronts = Vec::new();

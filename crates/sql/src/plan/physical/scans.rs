@@ -39,7 +39,7 @@ impl Compiler<'_> {
     /// The rows of a table that meet all conditions; among paths that cost the same, one with the
     /// wished order.
     pub(super) fn table(&mut self, of: &TableScan<'_>, filters: &[Expr], wish: Wish) -> Result<Built> {
-        self.with_estimates(of, filters, |c, of, filters| match c.numbers(of, filters) {
+        self.with_estimates(of, &Expr::in_turn(filters), |c, of, filters| match c.numbers(of, filters) {
             Some(asked) => c.with_numbers(of, filters, &asked, |c, of, filters| c.stored(of, filters, wish)),
             None => c.stored(of, filters, wish),
         })
@@ -102,6 +102,7 @@ impl Compiler<'_> {
 
     /// The same by one scan, for a wish that only one scan can fulfil.
     pub(super) fn in_order(&mut self, of: &TableScan<'_>, filters: &[Expr], wish: &[(ColId, bool, bool)]) -> Result<Built> {
+        let filters = &Expr::in_turn(filters)[..];
         match self.numbers(of, filters) {
             Some(asked) => self.with_numbers(of, filters, &asked, |c, of, filters| c.stored_in_order(of, filters, wish)),
             None => self.stored_in_order(of, filters, wish),

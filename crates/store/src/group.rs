@@ -325,9 +325,10 @@ impl GroupStore {
         }
     }
 
-    /// Rows of indexes that are not `reached` leave the cache, as far as they are durable: who reads
-    /// the past finds them on disk. Otherwise they would take the place of others until the cache is
-    /// full: a load into a table that gets its primary key afterwards leaves all of its rows so.
+    /// Rows of indexes that are not `reached` leave the cache, as far as they are durable: who
+    /// reads the past finds them on disk. Otherwise they would take the place of others until the
+    /// cache is full: a load into a table that gets its primary key afterwards leaves all of its
+    /// rows so.
     pub fn uncache(&self, reached: &dyn Fn(u32) -> bool) {
         let mut from = Some(Key::MIN);
         while let Some(key) = from {

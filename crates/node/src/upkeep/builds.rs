@@ -37,8 +37,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 const TURN_PAGES: usize = 8;
 const TURN: Duration = Duration::from_millis(1);
 
-/// Indexes that are filled at once, each with a run of its own in memory: the index of a small table
-/// does not wait for that of a large one.
+/// Indexes that are filled at once, each with a run of its own in memory: the index of a small
+/// table does not wait for that of a large one.
 const AT_ONCE: usize = 4;
 
 /// Pays for as long as the node runs.

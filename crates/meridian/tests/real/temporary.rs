@@ -56,7 +56,7 @@ async fn large_statements_use_temporary_files_which_go_with_them() {
     assert_eq!(e.sqlstate(), "53400", "{e}");
     client.execute("RESET temp_file_limit").await.expect("a setting");
 
-    let groups = format!("SELECT count(*), sum(n) FROM (SELECT pad, count(*) AS n FROM {ROWS} GROUP BY pad) AS g");
+    let groups = format!("SELECT count(*), sum(n)::INT8 FROM (SELECT pad, count(*) AS n FROM {ROWS} GROUP BY pad) AS g");
     assert_eq!(numbers(&mut client, &groups).await, [280_000, 280_000]);
 
     // A process that is killed leaves its files, and the next one removes them.

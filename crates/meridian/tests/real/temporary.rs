@@ -7,6 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
+/// Numbers, and a text of each that is so long that memory has no room for all of them.
+const WIDE: &str = "(SELECT g, repeat('x', 400) || g AS pad FROM generate_series(1, 340000) AS g)";
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Each number up to 280,000 once, with so much beside it that a statement holds half of them.
 const ROWS: &str =
@@ -56,8 +58,19 @@ async fn large_statements_use_temporary_files_which_go_with_them() {
     assert_eq!(e.sqlstate(), "53400", "{e}");
     client.execute("RESET temp_file_limit").await.expect("a setting");
 
-    let groups = format!("SELECT count(*), sum(n)::INT8 FROM (SELECT pad, count(*) AS n FROM {ROWS} GROUP BY pad) AS g");
-    assert_eq!(numbers(&mut client, &groups).await, [280_000, 280_000]);
+    for (query, expected) in [
+        ("SELECT count(*), sum(n)::INT8 FROM (SELECT pad, count(*) AS n FROM {} AS a GROUP BY pad) AS g", [340_000, 340_000]),
+        ("SELECT count(*), sum(a.g)::INT8 FROM {} AS a JOIN {} AS b USING (pad)", [340_000, 57_800_170_000]),
+        ("SELECT count(*), min(length(pad)) FROM (SELECT DISTINCT pad FROM {} AS a) AS d", [340_000, 401]),
+        ("SELECT count(*), 0 FROM (SELECT pad FROM {} AS a EXCEPT SELECT pad FROM {} AS b WHERE g > 9) AS e", [9, 0]),
+    ] {
+        let query = query.replace("{}", WIDE);
+        let mut busy = connect(&node).await;
+        let running = tokio::spawn(async move { numbers(&mut busy, &query).await });
+        until("a file", || files(&folder) > 0 || running.is_finished()).await;
+        assert!(!running.is_finished(), "it had room");
+        assert_eq!(running.await.expect("an answer"), expected);
+    }
 
     // A process that is killed leaves its files, and the next one removes them.
     let query = format!("SELECT k FROM {ROWS} ORDER BY pad");

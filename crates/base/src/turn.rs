@@ -11,12 +11,12 @@ const TURN_MAX: Duration = Duration::from_millis(1);
 pub struct Turn {
     since: Instant,
     looks: u32,
-    /// The clock is looked at as often.
+    /// One step in so many looks at the clock.
     every: u32,
 }
 
 impl Turn {
-    /// Begins now. Of so many steps one looks at the clock.
+    /// A turn that begins now. One step in `every` looks at the clock.
     pub fn of_steps(every: u32) -> Turn {
         Turn { since: Instant::now(), looks: 0, every }
     }

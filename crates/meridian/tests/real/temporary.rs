@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Numbers, and a text of each that is so long that memory has no room for all of them.
+/// Numbers, each with a long text. A statement has no room in memory for all of them.
 const WIDE: &str = "(SELECT g, repeat('x', 400) || g AS pad FROM generate_series(1, 340000) AS g)";
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Each number up to 280,000 once, with so much beside it that a statement holds half of them.

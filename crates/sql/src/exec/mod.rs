@@ -168,7 +168,7 @@ impl<T: Transaction> Runtime<'_, T> {
             stat.rows += rows as u64;
         }
     }
-    /// The same: it has written so many bytes to a temporary file.
+    /// For `EXPLAIN ANALYZE`: an operator has written `bytes` to temporary files.
     fn note_disk(&mut self, node: &Arc<crate::plan::node::Node>, bytes: u64) {
         if let Some(stats) = &mut self.shared.stats {
             stats.entry(Arc::as_ptr(node) as usize).or_default().disk += bytes;

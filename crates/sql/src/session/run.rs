@@ -153,8 +153,8 @@ impl<E: Environment> Session<E> {
     }
     /// How statements run now.
     pub(super) fn exec_options(&self) -> ExecOptions {
-        let (is_home_enforced, is_near_first) = self.setting(|v| (v.enforce_home_region, v.is_near_first));
-        let temporary_bytes_max = self.setting(|v| v.temporary_bytes_max);
+        let (is_home_enforced, is_near_first, temporary_bytes_max) =
+            self.setting(|v| (v.enforce_home_region, v.is_near_first, v.temporary_bytes_max));
         let reads_past = self.block.as_ref().is_some_and(|b| b.past.is_some());
         ExecOptions { is_home_enforced, is_near_first, reads_past, attempt: self.attempt, temporary_bytes_max }
     }

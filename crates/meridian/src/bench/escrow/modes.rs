@@ -181,7 +181,7 @@ impl Store {
             }
         }
         if self.mode == Mode::Escrow {
-            // Whoever has taken tokens and given them back has them.
+            // A site that takes tokens and gives them back keeps them free.
             let part = |at| equal_part(self.limit - in_use, self.sites.len(), at);
             for at in 0..self.sites.len() {
                 self.change(at, id, part(at), context).await?;

@@ -1,8 +1,8 @@
 //! A hash join whose right side has no room in memory.
 //!
 //! The rows of both sides are put in the order of their keys' hashes, through temporary files. Then
-//! they are joined part by part: a part is so many rows of the right side as memory has room for,
-//! and the rows of the left side whose keys have the same hashes. If the plan rests on the order of
+//! they are joined part by part. A part is a number of right rows that memory has room for, and the
+//! left rows whose keys have the same hashes. If the plan rests on the order of
 //! the left side, each left row has a number, and what it was joined to is put in the order of
 //! these numbers, in the same way.
 
@@ -75,7 +75,7 @@ impl Right {
         Ok(right)
     }
 
-    /// Takes a row for which so many bytes are accounted. One without a key has no partner.
+    /// Takes a row, for which `bytes` are accounted. A row whose key has a NULL has no partner.
     pub(super) async fn push<T: Transaction>(
         &mut self,
         key: &[Datum],

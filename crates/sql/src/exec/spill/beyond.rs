@@ -16,11 +16,11 @@ pub(in crate::exec) struct Beyond {
 }
 
 impl Beyond {
-    /// For keys of so many values.
+    /// `keys`: how many values a key has.
     pub(in crate::exec) fn new(keys: usize) -> Beyond {
         Beyond { keys, sorter: None, is_never: keys == 0 }
     }
-    /// Whether a key goes there that nobody holds.
+    /// Whether rows of a key that the operator does not hold yet are written here.
     pub(in crate::exec) fn takes_new<T: Transaction>(&mut self, rt: &Runtime<'_, T>) -> bool {
         if self.sorter.is_none() && !self.is_never && is_short(rt) {
             self.sorter = Sorter::on_disk(vec![Way::PLAIN; self.keys].into(), rt);

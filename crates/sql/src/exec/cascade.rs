@@ -34,7 +34,7 @@ pub(crate) async fn check<T: Transaction>(
     check_level(table, keys, changes, rt, 0).await
 }
 
-fn check_level<'a, 'r: 'a, T: Transaction + 'a>(
+fn check_level<'a, 'r, T: Transaction>(
     table: &'a Arc<TablePlan>,
     keys: &'a ForeignKeys,
     changes: Changes,

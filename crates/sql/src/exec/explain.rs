@@ -15,7 +15,7 @@ use meridian_base::{DescriptorId, GroupId, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub(crate) fn explain<'a, 'c: 'a, T: Transaction + 'a>(
+pub(crate) fn explain<'a, 'c, T: Transaction>(
     inner: &'a Prepared,
     analyze: bool,
     params: &'a [Datum],

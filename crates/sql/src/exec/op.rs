@@ -79,7 +79,7 @@ impl Op {
     }
 
     /// The next rows, at least one, or `None` at the end. About `want` rows will be used at most.
-    pub(crate) fn next<'a, 'r: 'a, T: Transaction + 'a>(
+    pub(crate) fn next<'a, 'r, T: Transaction>(
         &'a mut self,
         rt: &'a mut Runtime<'r, T>,
         want: usize,
@@ -98,7 +98,7 @@ impl Op {
 
     /// A future for each kind of operator that may run for each row of another one: it is made by
     /// copying all the room that it has, and one for all kinds has the room of the largest.
-    pub(super) fn step<'a, 'r: 'a, T: Transaction + 'a>(
+    pub(super) fn step<'a, 'r, T: Transaction>(
         &'a mut self,
         rt: &'a mut Runtime<'r, T>,
         want: usize,

@@ -3,6 +3,7 @@
 use super::*;
 use crate::catalog::Catalog;
 use crate::catalog::names::Names;
+use crate::catalog::relation::SequenceRef;
 use crate::env::{Environment, TxnOptions};
 use crate::parse::parse_one_statement;
 use crate::plan::{PlanContext, prepare};
@@ -34,13 +35,12 @@ impl RowSink for Collect {
 
 struct NoSequences;
 
-#[async_trait::async_trait]
 impl crate::catalog::sequences::Sequences for NoSequences {
-    async fn nextval(&self, _: &crate::catalog::relation::SequenceRef, _: &Catalog) -> Result<i64> {
-        Ok(7)
+    fn nextval<'a>(&'a self, _: &'a SequenceRef, _: &'a Catalog) -> BoxFuture<'a, Result<i64>> {
+        Box::pin(std::future::ready(Ok(7)))
     }
-    async fn setval(&self, _: &crate::catalog::relation::SequenceRef, _: &Catalog, value: i64, _: bool) -> Result<i64> {
-        Ok(value)
+    fn setval<'a>(&'a self, _: &'a SequenceRef, _: &'a Catalog, value: i64, _: bool) -> BoxFuture<'a, Result<i64>> {
+        Box::pin(std::future::ready(Ok(value)))
     }
     fn currval(&self, _: meridian_base::DescriptorId) -> Result<i64> {
         Ok(7)
@@ -48,8 +48,8 @@ impl crate::catalog::sequences::Sequences for NoSequences {
     fn lastval(&self) -> Result<(meridian_base::DescriptorId, i64)> {
         Ok((meridian_base::DescriptorId(7), 7))
     }
-    async fn state(&self, _: &crate::catalog::relation::SequenceRef, _: &Catalog) -> Result<(i64, bool)> {
-        Ok((7, true))
+    fn state<'a>(&'a self, _: &'a SequenceRef, _: &'a Catalog) -> BoxFuture<'a, Result<(i64, bool)>> {
+        Box::pin(std::future::ready(Ok((7, true))))
     }
 }
 

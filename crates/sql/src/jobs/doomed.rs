@@ -52,7 +52,7 @@ pub(super) async fn remove<E: Environment>(env: &E, groups: &[GroupId], context:
             break;
         }
     }
-    step_of(env, context, 1, |catalog| {
+    step_of(env, context, 1, &|catalog| {
         let delete: Vec<DescriptorId> = still_leaving(catalog, groups).into_iter().map(|g| DescriptorId(g.0)).collect();
         let change = CatalogChange { delete, next_id: catalog.next_id, ..CatalogChange::default() };
         (!change.is_empty()).then_some(change)

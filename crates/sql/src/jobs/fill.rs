@@ -38,7 +38,7 @@ pub(super) async fn show<E: Environment>(env: &E, table: DescriptorId, ordinals:
 
 /// Drops columns that nobody has seen yet, with their sequences.
 pub(super) async fn undo<E: Environment>(env: &E, table: DescriptorId, ordinals: &[u32], context: &JobContext) -> Result<()> {
-    step_of(env, context, 0, |catalog| {
+    step_of(env, context, 0, &|catalog| {
         let mut after = (*catalog.table_by_id(table)?).clone();
         let is_left = |o: &u32| after.columns[*o as usize].state.is_being_added();
         let ordinals: Vec<u32> = ordinals.iter().copied().filter(is_left).collect();

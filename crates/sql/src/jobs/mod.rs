@@ -267,11 +267,11 @@ async fn run_one<E: Environment>(env: &E, task: &Job, context: &JobContext) -> R
         Job::Move { table, indexes, .. } => move_table::run(env, *table, indexes, context).await,
         Job::AwaitPlacement { database } => {
             regions::until_placed(env, *database).await;
-            step_of(env, context, 1, |_| None).await
+            step_of(env, context, 1, &|_| None).await
         }
         Job::FillColumns { table, ordinals } => fill::run(env, *table, ordinals, context).await,
         Job::ShowColumns { table, ordinals } => fill::show(env, *table, ordinals, context).await,
-        Job::KeepColumns { .. } | Job::Hold { .. } | Job::Discard { .. } => step_of(env, context, 1, |_| None).await,
+        Job::KeepColumns { .. } | Job::Hold { .. } | Job::Discard { .. } => step_of(env, context, 1, &|_| None).await,
         Job::RemoveGroups { groups } => doomed::remove(env, groups, context).await,
         Job::LowerBounds { table, index } => {
             escrow::settle(env, *table, *index, context).await?;
@@ -279,7 +279,7 @@ async fn run_one<E: Environment>(env: &E, task: &Job, context: &JobContext) -> R
         }
         Job::RaiseBounds { table, index } => {
             escrow::settle(env, *table, *index, context).await?;
-            step_of(env, context, 1, |_| None).await
+            step_of(env, context, 1, &|_| None).await
         }
         Job::Split { table, index, checks } => split::split(env, *table, *index, checks, As::Task, context).await,
         Job::Join { table, index } => split::join(env, *table, *index, &[], As::Task, context).await,
@@ -288,7 +288,7 @@ async fn run_one<E: Environment>(env: &E, task: &Job, context: &JobContext) -> R
 
 /// The new primary index takes the place of the old one.
 async fn replace_primary<E: Environment>(env: &E, context: &JobContext, table: DescriptorId, index: u32) -> Result<()> {
-    step_of(env, context, 1, |catalog| {
+    step_of(env, context, 1, &|catalog| {
         let before = catalog.table_by_id(table)?;
         let mut after = (*before).clone();
         set_state(&mut after, index, IndexState::Public);
@@ -367,7 +367,7 @@ async fn undo<E: Environment>(env: &E, task: &Job, context: &JobContext) -> Resu
 async fn take_back<E: Environment>(env: &E, table: DescriptorId, ordinals: &[u32], context: &JobContext) -> Result<()> {
     let (nodes, locality) = (env.nodes(), env.locality());
     let none = BTreeSet::new();
-    step_of(env, context, 0, |catalog| {
+    step_of(env, context, 0, &|catalog| {
         let table = catalog.table_by_id(table)?;
         let schema = catalog.schema_by_id(table.schema)?;
         let added = ordinals.iter().map(|o| &table.columns[*o as usize]).filter(|c| c.state == ColumnState::Public);
@@ -402,7 +402,7 @@ async fn step<E: Environment>(
     table: DescriptorId,
     change: impl Fn(&mut Table) + Send + Sync,
 ) -> Result<()> {
-    step_of(env, context, 0, |catalog| table_step(catalog, table, &change)).await
+    step_of(env, context, 0, &|catalog| table_step(catalog, table, &change)).await
 }
 
 /// The same, and the present task is done with it.
@@ -412,7 +412,7 @@ async fn last_step<E: Environment>(
     table: DescriptorId,
     change: impl Fn(&mut Table) + Send + Sync,
 ) -> Result<()> {
-    step_of(env, context, 1, |catalog| table_step(catalog, table, &change)).await
+    step_of(env, context, 1, &|catalog| table_step(catalog, table, &change)).await
 }
 
 fn table_step(catalog: &Catalog, table: DescriptorId, change: impl Fn(&mut Table)) -> Option<CatalogChange> {
@@ -432,15 +432,14 @@ fn step_of<'a, E: Environment>(
     env: &'a E,
     context: &'a JobContext,
     ended: usize,
-    derive: impl Fn(&Catalog) -> Option<CatalogChange> + Send + 'a,
+    derive: Derive<'a>,
 ) -> BoxFuture<'a, Result<()>> {
-    Box::pin(one_step(env, context, ended, Box::new(derive)))
+    Box::pin(one_step(env, context, ended, derive))
 }
 
 /// How a step of a job is derived.
-type Derive<'a> = Box<dyn Fn(&Catalog) -> Option<CatalogChange> + Send + 'a>;
+type Derive<'a> = &'a (dyn Fn(&Catalog) -> Option<CatalogChange> + Send + Sync);
 
-/// One function for all steps: it is compiled once, not for each of them.
 async fn one_step<E: Environment>(env: &E, context: &JobContext, ended: usize, derive: Derive<'_>) -> Result<()> {
     let me = env.locality().node;
     for attempt in 0..limits::RETRIES_MAX {

@@ -72,7 +72,7 @@ pub(super) fn exchange(table: &mut Table) {
 
 /// Forgets the homes that are not read.
 async fn finish<E: Environment>(env: &E, table: DescriptorId, indexes: &[u32], context: &JobContext) -> Result<()> {
-    step_of(env, context, 1, |catalog| {
+    step_of(env, context, 1, &|catalog| {
         let before = catalog.table_by_id(table).filter(|t| is_of(t, indexes))?;
         Some(changed(catalog, Table { moving: None, ..(*before).clone() }))
     })
@@ -87,7 +87,7 @@ pub(super) async fn undo<E: Environment>(
     added_column: Option<u32>,
     context: &JobContext,
 ) -> Result<()> {
-    step_of(env, context, 0, |catalog| {
+    step_of(env, context, 0, &|catalog| {
         let before = catalog.table_by_id(table).filter(|t| is_of(t, indexes))?;
         let mut after = Table { moving: None, ..(*before).clone() };
         let is_exchanged = before.moving.as_ref().is_some_and(|m| m.state == MoveState::Leaving);

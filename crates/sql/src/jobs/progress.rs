@@ -221,7 +221,7 @@ fn split(checkpoint: &[u8]) -> Option<(GroupId, Key)> {
 async fn checkpoint<E: Environment>(env: &E, context: &JobContext, group: GroupId, key: &Key, rows: u64) -> Result<()> {
     let Some((id, state)) = context.job else { return Ok(()) };
     let me = env.locality().node;
-    step_of(env, context, 0, |catalog| {
+    step_of(env, context, 0, &|catalog| {
         let job = jobs::mine(catalog, id, me, state).ok()?;
         let job = JobRecord { checkpoint: Some(joined(group, key)), rows, ..job.clone() };
         Some(CatalogChange { put: vec![Descriptor::Job(job)], next_id: catalog.next_id, ..CatalogChange::default() })

@@ -68,7 +68,7 @@ async fn change_database<E: Environment>(
     ends: bool,
     change: impl Fn(&mut Database) + Send + Sync,
 ) -> Result<()> {
-    step_of(env, context, usize::from(ends), |catalog: &Catalog| -> Option<CatalogChange> {
+    step_of(env, context, usize::from(ends), &|catalog: &Catalog| -> Option<CatalogChange> {
         let before = catalog.database_by_id(id)?;
         let mut after = before.clone();
         change(&mut after);

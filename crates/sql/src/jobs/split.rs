@@ -102,7 +102,7 @@ async fn end<E: Environment>(
     table: DescriptorId,
     change: impl Fn(&mut Table) + Send + Sync,
 ) -> Result<()> {
-    step_of(env, context, usize::from(of == As::Task), |catalog| table_step(catalog, table, &change)).await
+    step_of(env, context, usize::from(of == As::Task), &|catalog| table_step(catalog, table, &change)).await
 }
 
 fn shadows(table: &mut Table, index: u32) -> impl Iterator<Item = &mut Shadow> {

@@ -29,8 +29,8 @@ use crate::catalog::relation::SequenceRef;
 use crate::catalog::sequences::Sequences;
 use crate::catalog::{Catalog, Sequence};
 use crate::env::{Environment, Locking, OnLocked, Transaction, TxnOptions};
-use async_trait::async_trait;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
+use futures::future::BoxFuture;
 use meridian_base::key::encode;
 use meridian_base::{ColumnMask, DescriptorId, Error, Key, Result, SessionId, Write};
 use parking_lot::Mutex;
@@ -343,9 +343,8 @@ fn next_block(sequence: &Sequence, counter: Option<Counter>, size: i64) -> Resul
     Ok((first, room.clamp(1, i128::from(size)) as i64))
 }
 
-#[async_trait]
-impl<E: Environment> Sequences for SessionSequences<E> {
-    async fn nextval(&self, sequence: &SequenceRef, catalog: &Catalog) -> Result<i64> {
+impl<E: Environment> SessionSequences<E> {
+    async fn draw_next(&self, sequence: &SequenceRef, catalog: &Catalog) -> Result<i64> {
         let sequence = &*self.newest(sequence, catalog).await?;
         let blocks = &self.shared.sequences;
         let value = match blocks.take(sequence, self.env.lapses()) {
@@ -362,7 +361,7 @@ impl<E: Environment> Sequences for SessionSequences<E> {
         self.remember(sequence.id, value);
         Ok(value)
     }
-    async fn setval(&self, sequence: &SequenceRef, catalog: &Catalog, value: i64, is_called: bool) -> Result<i64> {
+    async fn set(&self, sequence: &SequenceRef, catalog: &Catalog, value: i64, is_called: bool) -> Result<i64> {
         let sequence = &*self.newest(sequence, catalog).await?;
         if value < sequence.min || value > sequence.max {
             let (name, min, max) = (&sequence.name, sequence.min, sequence.max);
@@ -377,6 +376,26 @@ impl<E: Environment> Sequences for SessionSequences<E> {
         }
         Ok(value)
     }
+    async fn read_state(&self, sequence: &SequenceRef, catalog: &Catalog) -> Result<(i64, bool)> {
+        let sequence = &*self.newest(sequence, catalog).await?;
+        let counter = self.read(sequence).await?.map(|counter| self.shared.sequences.without_rest(sequence, counter));
+        Ok(counter.map_or((sequence.restart, false), |counter| (counter.last, counter.is_called)))
+    }
+}
+
+impl<E: Environment> Sequences for SessionSequences<E> {
+    fn nextval<'a>(&'a self, sequence: &'a SequenceRef, catalog: &'a Catalog) -> BoxFuture<'a, Result<i64>> {
+        Box::pin(self.draw_next(sequence, catalog))
+    }
+    fn setval<'a>(
+        &'a self,
+        sequence: &'a SequenceRef,
+        catalog: &'a Catalog,
+        value: i64,
+        is_called: bool,
+    ) -> BoxFuture<'a, Result<i64>> {
+        Box::pin(self.set(sequence, catalog, value, is_called))
+    }
     fn currval(&self, sequence: DescriptorId) -> Result<i64> {
         let name = match self.env.catalog().sequence_by_id(sequence) {
             Some(s) => s.name.clone(),
@@ -390,10 +409,8 @@ impl<E: Environment> Sequences for SessionSequences<E> {
         let last = drawn.last.and_then(|id| Some((id, *drawn.current.get(&id)?)));
         last.ok_or_else(|| Error::sql("55000", "lastval is not yet defined in this session"))
     }
-    async fn state(&self, sequence: &SequenceRef, catalog: &Catalog) -> Result<(i64, bool)> {
-        let sequence = &*self.newest(sequence, catalog).await?;
-        let counter = self.read(sequence).await?.map(|counter| self.shared.sequences.without_rest(sequence, counter));
-        Ok(counter.map_or((sequence.restart, false), |counter| (counter.last, counter.is_called)))
+    fn state<'a>(&'a self, sequence: &'a SequenceRef, catalog: &'a Catalog) -> BoxFuture<'a, Result<(i64, bool)>> {
+        Box::pin(self.read_state(sequence, catalog))
     }
 }
 

@@ -159,7 +159,7 @@ impl<'a> Binder<'a> {
             row_locks: Default::default(),
             known: Default::default(),
             expected: Vec::new(),
-            stack: super::stack::mark(),
+            stack: super::limits::mark(),
         }
     }
     pub(crate) fn fresh(&mut self) -> ColId {
@@ -179,7 +179,7 @@ impl<'a> Binder<'a> {
         if self.depth >= DEPTH_MAX {
             return Err(parse::too_deep());
         }
-        super::stack::check(self.stack)?;
+        super::limits::check(self.stack)?;
         self.depth += 1;
         let r = f(self);
         self.depth -= 1;

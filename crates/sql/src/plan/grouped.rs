@@ -1,13 +1,14 @@
-//! Scalar subqueries that aggregate the rows of the outer row become joins, and so do LATERAL ones:
-//! what they ask for is computed once for all groups, and looked up.
+//! Scalar subqueries that aggregate the rows of the outer row become joins, and so do LATERAL ones,
+//! and `EXISTS` inside of expressions: what they ask for is computed once for all groups, and looked
+//! up.
 //!
 //! `(SELECT count(*) FROM b WHERE b.aid = a.id)` is the group of `a.id` in `b` grouped by `aid`. A
 //! row without a group has 0 for a count, and NULL for the other aggregates. That is so where all
-//! that ties the subquery to the outer row is equalities with columns of its own.
+//! that ties the subquery to the outer row is equalities with columns of its own. `EXISTS` is whether
+//! there is such a group.
 //!
 //! Groups that no outer row asks for are computed as well. So nothing in them may fail (the sum of
-//! a `numeric` of 131,072 digits aside), each outer row has to ask, and statistics have to say that
-//! there are enough of them. And all groups are computed anew whenever the relation is: so it is
+//! a `numeric` of 131,072 digits aside), and statistics have to say that enough outer rows ask. And all groups are computed anew whenever the relation is: so it is
 //! not one that depends on rows outside of it.
 
 use super::access;
@@ -32,8 +33,13 @@ struct Asking<'a> {
     conds: &'a [Expr],
     /// How many of them are used, if not all.
     first: Option<f64>,
+    /// The part of those that ask, after what comes first in an expression.
+    part: f64,
     known: &'a Known,
 }
+
+/// The part of the rows that get as far as one of the later branches of a `CASE`.
+const LATER: f64 = 0.5;
 
 /// A relation joined with the groups that expressions over its rows ask for. `conds`: what else its
 /// rows are tested by; `first`: how many of the rows that pass are used, if not all.
@@ -45,7 +51,7 @@ pub(super) fn join<'e>(
     known: &Known,
 ) -> Rel {
     for e in exprs {
-        replace(e, &mut rel, Asking { conds, first, known });
+        replace(e, &mut rel, Asking { conds, first, part: 1.0, known });
     }
     rel
 }
@@ -59,8 +65,8 @@ fn replace(e: &mut Expr, rel: &mut Rel, asking: Asking) {
         *e = value;
         return;
     }
-    // What is computed whatever the rest comes to.
     match e {
+        // What is computed whatever the rest comes to.
         Expr::Call(_, args) | Expr::Row(_, args) | Expr::Array(_, args) => {
             args.iter_mut().for_each(|a| replace(a, rel, asking));
         }
@@ -71,13 +77,34 @@ fn replace(e: &mut Expr, rel: &mut Rel, asking: Asking) {
         Expr::Not(e) | Expr::IsNull(e) | Expr::IsBool(e, _) => replace(e, rel, asking),
         Expr::Cast(cast) => replace(&mut cast.expr, rel, asking),
         Expr::Coalesce(items) => items.iter_mut().take(1).for_each(|first| replace(first, rel, asking)),
+        // What is computed for some rows.
+        Expr::And(items) => in_turn(items, |passing| passing, rel, asking),
+        Expr::Or(items) => in_turn(items, |passing| 1.0 - passing, rel, asking),
+        Expr::Case(branches, otherwise) => {
+            let later = Asking { part: asking.part * LATER, ..asking };
+            for (at, (when, then)) in branches.iter_mut().enumerate() {
+                replace(when, rel, if at == 0 { asking } else { later });
+                replace(then, rel, later);
+            }
+            otherwise.iter_mut().for_each(|e| replace(e, rel, later));
+        }
         _ => {}
     }
 }
 
-/// A relation joined with another one that depends on its rows (LATERAL). Aggregates of the rows
-/// that belong to each row are computed for all, where that pays.
-pub(super) fn lateral(left: Rel, right: Rel, on: Vec<Expr>, first: Option<f64>, known: &Known) -> Rel {
+/// Each item is computed for the rows that the items before leave open. `left`: how many those are,
+/// by the part that meets an item.
+fn in_turn(items: &mut [Expr], left: impl Fn(f64) -> f64, rel: &mut Rel, mut asking: Asking) {
+    for item in items {
+        let part = asking.part * left(asking.known.selectivity(std::slice::from_ref(item)));
+        replace(item, rel, asking);
+        asking.part = part;
+    }
+}
+
+/// A relation joined with another one that depends on its rows (LATERAL), by an inner or a left
+/// join. Aggregates of the rows that belong to each row are computed for all, where that pays.
+pub(super) fn lateral(kind: JoinKind, left: Rel, right: Rel, on: Vec<Expr>, first: Option<f64>, known: &Known) -> Rel {
     let (body, of_body) = below_filters(&right);
     let (aggregate, of_aggregate, exprs) = match body {
         Rel::Project { input, exprs } => {
@@ -88,14 +115,37 @@ pub(super) fn lateral(left: Rel, right: Rel, on: Vec<Expr>, first: Option<f64>, 
     };
     let (ids, mut values): (Vec<ColId>, Vec<Expr>) = exprs.into_iter().unzip();
     values.extend(of_aggregate);
-    let Some((groups, ties, mut values)) = groups(aggregate, values, &left, Asking { conds: &[], first, known }) else {
-        return Rel::Join { kind: JoinKind::Inner, left: Box::new(left), right: Box::new(right), on };
+    // They become parts of values.
+    let is_left = kind == JoinKind::Left;
+    let may_be = !is_left || !of_body.iter().chain(&on).any(|c| c.needs_executor() || c.is_volatile());
+    let asking = Asking { conds: &[], first, part: 1.0, known };
+    let groups = may_be.then(|| groups(aggregate, values, &left, asking)).flatten();
+    let Some((groups, ties, mut values)) = groups else {
+        return Rel::Join { kind, left: Box::new(left), right: Box::new(right), on };
     };
-    let conds = values.split_off(ids.len());
-    let own = left.cols().into_iter().map(|id| (id, Expr::Column(id)));
-    let exprs = own.chain(ids.into_iter().zip(values)).collect();
+    let mut conds = values.split_off(ids.len());
+    let own: Vec<_> = left.cols().into_iter().map(|id| (id, Expr::Column(id))).collect();
     let joined = Rel::Join { kind: JoinKind::Left, left: Box::new(left), right: Box::new(groups), on: ties };
-    Rel::Project { input: Box::new(joined.filtered(conds)), exprs }.filtered(of_body).filtered(on)
+    if !is_left {
+        let exprs = own.into_iter().chain(ids.into_iter().zip(values)).collect();
+        return Rel::Project { input: Box::new(joined.filtered(conds)), exprs }.filtered(of_body).filtered(on);
+    }
+    // A row whose group is dropped stays, with NULLs.
+    let of_values = |id: ColId| ids.iter().position(|own| *own == id).map(|at| values[at].clone());
+    conds.extend(of_body.into_iter().chain(on).map(|mut c| {
+        c.substitute(&of_values);
+        c
+    }));
+    let is_kept = (!conds.is_empty()).then_some(Expr::And(conds));
+    let exprs = ids.iter().zip(&values).map(|(id, value)| {
+        let value = match &is_kept {
+            Some(kept) => Expr::Case(vec![(kept.clone(), value.clone())], None),
+            None => value.clone(),
+        };
+        (*id, value)
+    });
+    let exprs = own.into_iter().chain(exprs).collect();
+    Rel::Project { input: Box::new(joined), exprs }
 }
 
 /// Whether a relation has one row, whatever there is below it.
@@ -119,7 +169,12 @@ fn below_filters(mut rel: &Rel) -> (&Rel, Vec<Expr>) {
 
 /// The groups that a subquery asks for, how they are joined, and its value over the two.
 fn grouped(s: &Subquery, outer: &Rel, asking: Asking) -> Option<(Rel, Vec<Expr>, Expr)> {
-    let (SubqueryKind::Scalar, SubqueryBody::Logical(body)) = (&s.kind, &s.body) else { return None };
+    let SubqueryBody::Logical(body) = &s.body else { return None };
+    match s.kind {
+        SubqueryKind::Exists => return exists(body, outer, asking),
+        SubqueryKind::Scalar => {}
+        _ => return None,
+    }
     let (aggregate, value) = match &**body {
         Rel::Project { input, exprs } if exprs.len() == 1 => (&**input, exprs[0].1.clone()),
         one => (one, Expr::Column(*one.cols().first()?)),
@@ -128,19 +183,49 @@ fn grouped(s: &Subquery, outer: &Rel, asking: Asking) -> Option<(Rel, Vec<Expr>,
     Some((groups, on, values.pop()?))
 }
 
+/// The values that tie an `EXISTS` to outer rows, how they are joined, and whether a row has some.
+fn exists(body: &Rel, outer: &Rel, asking: Asking) -> Option<(Rel, Vec<Expr>, Expr)> {
+    let cols = columns_for(outer, asking).filter(|_| is_plain(body))?;
+    let (inner, ties) = pull(body.clone(), &cols, true)?;
+    let ties = ties_of(&inner, &ties, outer, asking).filter(|_| has_safe_rows(&inner))?;
+    let by: BTreeSet<ColId> = ties.iter().flat_map(|(_, r)| r.columns()).collect();
+    // Nothing equals NULL.
+    let is_there = Expr::Not(Box::new(Expr::IsNull(Box::new(Expr::Column(*by.first()?)))));
+    let exprs = by.into_iter().map(|c| (c, Expr::Column(c))).collect();
+    let values = Rel::Distinct { input: Box::new(Rel::Project { input: Box::new(inner), exprs }), on: None };
+    Some((values, equalities(ties), is_there))
+}
+
+/// The columns of outer rows that may be joined with what their subqueries ask for.
+fn columns_for(outer: &Rel, asking: Asking) -> Option<BTreeSet<ColId>> {
+    let cols: BTreeSet<ColId> = outer.cols().into_iter().collect();
+    let is_own = |e: &Expr| e.columns().iter().all(|c| cols.contains(c));
+    let may_be = !is_locked(outer) && outer.free_columns().is_empty() && asking.conds.iter().all(is_own);
+    may_be.then_some(cols)
+}
+
+/// The equalities that tie the rows of a subquery to outer rows, if nothing else does and grouping
+/// them pays.
+fn ties_of(inner: &Rel, ties: &[Expr], outer: &Rel, asking: Asking) -> Option<Vec<(Expr, Expr)>> {
+    let own: BTreeSet<ColId> = inner.cols().into_iter().collect();
+    let ties = ties.iter().map(|c| sides(c, &own)).collect::<Option<Vec<_>>>()?;
+    let are_all = inner.free_columns().is_empty() && !ties.is_empty() && ties.iter().all(|(l, _)| is_safe(l));
+    (are_all && pays(outer, inner, &ties, asking)).then_some(ties)
+}
+
+fn equalities(ties: Vec<(Expr, Expr)>) -> Vec<Expr> {
+    ties.into_iter().map(|(l, r)| Expr::compare(Cmp::Eq, l, r)).collect()
+}
+
 /// The groups of an aggregate of the rows of each outer row, how they are joined, and what values
 /// over its columns are over the two.
 fn groups(aggregate: &Rel, values: Vec<Expr>, outer: &Rel, asking: Asking) -> Option<(Rel, Vec<Expr>, Vec<Expr>)> {
     let Rel::Aggregate { input, keys, aggs } = aggregate else { return None };
     let is_kept = |value: &Expr| value.is_volatile() || value.needs_executor();
-    if !keys.is_empty() || values.iter().any(is_kept) || is_locked(outer) || !is_plain(aggregate) {
+    if !keys.is_empty() || values.iter().any(is_kept) || !is_plain(aggregate) || !has_safe_rows(input) {
         return None;
     }
-    let cols: BTreeSet<ColId> = outer.cols().into_iter().collect();
-    let is_own = |e: &Expr| e.columns().iter().all(|c| cols.contains(c));
-    if !outer.free_columns().is_empty() || !asking.conds.iter().all(is_own) || !has_safe_rows(input) {
-        return None;
-    }
+    let cols = columns_for(outer, asking)?;
     let (inner, ties) = pull((**input).clone(), &cols, false)?;
     let is_outer = |e: &Expr| e.columns().iter().any(|c| cols.contains(c));
     let never_fails = |(_, call): &(ColId, AggCall)| {
@@ -153,17 +238,13 @@ fn groups(aggregate: &Rel, values: Vec<Expr>, outer: &Rel, asking: Asking) -> Op
         };
         never_overflows && call.exprs().into_iter().all(|e| !is_outer(e) && is_safe(e))
     };
-    if !aggs.iter().all(never_fails) || !inner.free_columns().is_empty() || aggs.iter().any(|(id, _)| cols.contains(id)) {
+    if !aggs.iter().all(never_fails) || aggs.iter().any(|(id, _)| cols.contains(id)) {
         return None;
     }
-    let own: BTreeSet<ColId> = inner.cols().into_iter().collect();
-    let ties = ties.iter().map(|c| sides(c, &own)).collect::<Option<Vec<_>>>()?;
-    if ties.is_empty() || !ties.iter().all(|(l, _)| is_safe(l)) || !pays(outer, &inner, &ties, asking) {
-        return None;
-    }
+    let ties = ties_of(&inner, &ties, outer, asking)?;
     let by: BTreeSet<ColId> = ties.iter().flat_map(|(_, r)| r.columns()).collect();
     let keys = by.into_iter().map(|c| (c, Expr::Column(c))).collect();
-    let on = ties.into_iter().map(|(l, r)| Expr::compare(Cmp::Eq, l, r)).collect();
+    let on = equalities(ties);
     // A row without a group has counted none.
     let counts: BTreeSet<ColId> = aggs.iter().filter(|(_, call)| call.aggregate.name == "count").map(|(id, _)| *id).collect();
     let of_none = |id: ColId| counts.contains(&id).then(|| Expr::Coalesce(vec![Expr::Column(id), Expr::Const(Datum::Int(0))]));
@@ -174,7 +255,7 @@ fn groups(aggregate: &Rel, values: Vec<Expr>, outer: &Rel, asking: Asking) -> Op
 
 /// Whether to group all rows is less work than to look for each outer row's.
 fn pays(outer: &Rel, inner: &Rel, ties: &[(Expr, Expr)], asking: Asking) -> bool {
-    let Asking { conds, first, known } = asking;
+    let Asking { conds, first, part, known } = asking;
     if !known.covers(outer) || !known.covers(inner) {
         return false;
     }
@@ -184,6 +265,7 @@ fn pays(outer: &Rel, inner: &Rel, ties: &[(Expr, Expr)], asking: Asking) -> bool
     let asked = first.map_or(all, |first| all.min(first / known.selectivity(&asking).max(f64::MIN_POSITIVE)));
     let table = super::unnest::below(inner);
     let is_looked_up = !matches!(table, Rel::Table { .. }) || has_path(table, &equal);
+    let asked = asked * part;
     asked >= ROWS_MIN && grouped <= GROUPED_MAX && (!is_looked_up || asked * LOOKUP > access::rows(table, &[], known))
 }
 

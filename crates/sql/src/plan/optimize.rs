@@ -29,7 +29,7 @@ pub(super) fn under(rel: Rel, conds: Vec<Expr>, known: &Known) -> Rel {
         locks_above: Cell::default(),
         first: Cell::default(),
         asked: Cell::default(),
-        stack: super::stack::mark(),
+        stack: super::limits::mark(),
         known,
     };
     rel.visit(&mut |r| {
@@ -66,7 +66,7 @@ impl Uses<'_> {
 /// The same relation with conditions on its rows, each as far down as it may go.
 fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
     let asked = uses.asked.take();
-    if super::stack::check(uses.stack).is_err() {
+    if super::limits::check(uses.stack).is_err() {
         // Too deep to go on; compiling it will say so.
         return rel.filtered(conds);
     }
@@ -195,7 +195,7 @@ fn push_test(
     // What is said about the right side alone decides which of its rows may be partners.
     let is_of_right = |c: &Expr| !c.columns().iter().any(|id| left_cols.contains(id)) && !c.is_volatile();
     let (mut to_right, on): (Vec<_>, Vec<_>) = on.into_iter().partition(is_of_right);
-    to_right.extend(implied(&known).into_iter().filter(is_of_right));
+    to_right.extend(implied(&known, &computed_by(&right)).into_iter().filter(is_of_right));
     let on = on.into_iter().map(|c| subqueries(c, uses)).collect();
     uses.asked.set(asked);
     let (left, right) = (Box::new(push(left, to_left, uses)), Box::new(push(right, to_right, uses)));
@@ -237,15 +237,17 @@ fn push_left_join(left: Box<Rel>, right: Box<Rel>, on: Vec<Expr>, conds: Vec<Exp
     // A value that the left side has is the only one that a partner can have.
     let known: Vec<Expr> = on.iter().chain(&to_left).cloned().collect();
     let of_right = |c: &Expr| c.columns().iter().any(|id| right_cols.contains(id));
-    let to_right = to_right.into_iter().chain(implied(&known).into_iter().filter(of_right)).collect();
+    let to_right = to_right.into_iter().chain(implied(&known, &computed_by(&right)).into_iter().filter(of_right)).collect();
     let on: Vec<Expr> = on.into_iter().map(|c| subqueries(c, uses)).collect();
     uses.asked.set(asked);
     let (left, right) = (push(*left, to_left, uses), push(*right, to_right, uses));
-    // Every row has a partner, unless one is chosen.
-    let has_partners = on.is_empty() && grouped::is_one_row(&right);
-    let is_lateral = has_partners && right.free_columns().iter().any(|id| left_cols.contains(id));
+    let is_lateral = right.free_columns().iter().any(|id| left_cols.contains(id));
     let joined = match is_lateral {
-        true => grouped::lateral(left, right, on, uses.first.get(), uses.known),
+        // Every row has a partner, unless one is chosen.
+        true if on.is_empty() && grouped::is_one_row(&right) => {
+            grouped::lateral(JoinKind::Inner, left, right, on, uses.first.get(), uses.known)
+        }
+        true => grouped::lateral(JoinKind::Left, left, right, on, uses.first.get(), uses.known),
         false => Rel::Join { kind: JoinKind::Left, left: Box::new(left), right: Box::new(right), on },
     };
     above_of(joined, above, uses)
@@ -545,9 +547,10 @@ fn inner_cluster(rel: Rel, above: Vec<Expr>, asked: Option<Asked>, uses: &Uses) 
     if pending.iter().any(is_never_true) && !leaves.iter().any(Rel::changes) {
         return Rel::Values { cols: leaves.iter().flat_map(Rel::cols).collect(), rows: Vec::new() };
     }
-    pending.extend(implied(&pending));
+    let computed: Vec<ColId> = leaves.iter().flat_map(computed_by).collect();
+    pending.extend(implied(&pending, &computed));
     let sets: Vec<BTreeSet<ColId>> = leaves.iter().map(|l| l.cols().into_iter().collect()).collect();
-    if sets.len() > 1 {
+    if sets.len() > 1 && !super::limits::is_abandoned() {
         let said: Vec<Expr> = pending.iter().flat_map(|c| sets.iter().filter_map(|own| said_of(c, own))).collect();
         pending.extend(said);
     }
@@ -575,6 +578,9 @@ fn inner_cluster(rel: Rel, above: Vec<Expr>, asked: Option<Asked>, uses: &Uses) 
     let mut result: Option<Rel> = None;
     let order = if has_lateral { None } else { join_order::by_cost(&left, &pending, asked, uses.known) };
     for step in 0..left.len() {
+        if super::limits::is_abandoned() {
+            break;
+        }
         let candidates = (0..left.len()).filter(|i| left[*i].is_some() && lateral[*i].is_subset(&have));
         let score = |i: usize| {
             let rel = left[i].as_ref().expect("still to be joined");
@@ -599,7 +605,9 @@ fn inner_cluster(rel: Rel, above: Vec<Expr>, asked: Option<Asked>, uses: &Uses) 
         let on: Vec<Expr> = on.into_iter().map(|c| subqueries(c, uses)).collect();
         result = Some(match result {
             None => right.filtered(on),
-            Some(left) if !lateral[next].is_empty() => grouped::lateral(left, right, on, uses.first.get(), uses.known),
+            Some(left) if !lateral[next].is_empty() => {
+                grouped::lateral(JoinKind::Inner, left, right, on, uses.first.get(), uses.known)
+            }
             Some(left) => Rel::Join { kind: JoinKind::Inner, left: Box::new(left), right: Box::new(right), on },
         });
     }
@@ -627,8 +635,10 @@ fn said_of(c: &Expr, own: &BTreeSet<ColId>) -> Option<Expr> {
 }
 
 /// What follows from columns that equal each other: if one of them has a value, or one of some
-/// values, so have the others.
-fn implied(conds: &[Expr]) -> Vec<Expr> {
+/// values, so have the others. Bounds follow as well for the columns that are `computed`: groups
+/// that nobody asks for need not be. (Of the columns of tables, an index finds what is asked for,
+/// and the rows that pass would be counted as if both bounds left some out.)
+fn implied(conds: &[Expr], computed: &[ColId]) -> Vec<Expr> {
     let mut classes: Vec<BTreeSet<ColId>> = Vec::new();
     for c in conds {
         let Expr::Compare(Cmp::Eq, p) = c else { continue };
@@ -643,8 +653,9 @@ fn implied(conds: &[Expr]) -> Vec<Expr> {
     let mut known: HashSet<Expr> = if classes.is_empty() { HashSet::new() } else { conds.iter().cloned().collect() };
     for class in &classes {
         for c in conds {
-            let Some(column) = valued(c).filter(|column| class.contains(column)) else { continue };
-            for other in class.iter().filter(|other| **other != column) {
+            let told = valued(c).map(|column| (column, false)).or_else(|| bounded(c).map(|column| (column, true)));
+            let Some((column, is_bound)) = told.filter(|(column, _)| class.contains(column)) else { continue };
+            for other in class.iter().filter(|other| **other != column && (!is_bound || computed.contains(other))) {
                 let mut same = c.clone();
                 same.substitute(&|id| (id == column).then_some(Expr::Column(*other)));
                 if known.insert(same.clone()) {
@@ -659,7 +670,6 @@ fn implied(conds: &[Expr]) -> Vec<Expr> {
 /// The column of a condition that says that it has a value, or one of some values, which are known
 /// before any row is read.
 fn valued(c: &Expr) -> Option<ColId> {
-    let is_known = |e: &Expr| e.columns().is_empty() && !e.is_volatile() && !e.needs_executor();
     match c {
         Expr::Compare(Cmp::Eq, p) => match &**p {
             (Expr::Column(column), value) | (value, Expr::Column(column)) if is_known(value) => Some(*column),
@@ -671,6 +681,25 @@ fn valued(c: &Expr) -> Option<ColId> {
         },
         _ => None,
     }
+}
+
+/// The columns of a relation that are computed from those of tables.
+fn computed_by(rel: &Rel) -> Vec<ColId> {
+    if matches!(super::unnest::below(rel), Rel::Table { .. }) { Vec::new() } else { rel.cols() }
+}
+
+/// The column of a condition that bounds it by a value which is known before any row is read.
+fn bounded(c: &Expr) -> Option<ColId> {
+    let Expr::Compare(Cmp::Lt | Cmp::Le | Cmp::Gt | Cmp::Ge, p) = c else { return None };
+    match &**p {
+        (Expr::Column(column), value) | (value, Expr::Column(column)) if is_known(value) => Some(*column),
+        _ => None,
+    }
+}
+
+/// Whether a value is known before any row is read.
+fn is_known(e: &Expr) -> bool {
+    e.columns().is_empty() && !e.is_volatile() && !e.needs_executor()
 }
 
 /// Left joins among the leaves of which a condition drops all rows without a partner are inner

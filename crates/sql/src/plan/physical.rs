@@ -55,7 +55,7 @@ pub(crate) fn compile(
     known: &Known,
     tables: &mut dyn FnMut(&TableRef) -> Result<Arc<TablePlan>>,
 ) -> Result<(Arc<Node>, f64)> {
-    let (stack, ctes) = (super::stack::mark(), RefCell::default());
+    let (stack, ctes) = (super::limits::mark(), RefCell::default());
     let mut c = Compiler {
         args: Vec::new(),
         tables,
@@ -187,7 +187,7 @@ impl Compiler<'_> {
     }
 
     fn rel(&mut self, rel: &Rel, need: &BTreeSet<ColId>, wish: Wish) -> Result<Built> {
-        super::stack::check(self.stack)?;
+        super::limits::check(self.stack)?;
         let passes_on =
             matches!(rel, Rel::Table { .. } | Rel::Filter { .. } | Rel::Project { .. } | Rel::Sort { .. } | Rel::Limit { .. });
         let takes = matches!(

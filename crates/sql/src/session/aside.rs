@@ -5,7 +5,7 @@ use super::run::interruptible;
 use super::{Environment, Session};
 use crate::catalog::Catalog;
 use crate::parse::{self, Piece, Statement};
-use crate::plan::{self, PlanContext, Prepared};
+use crate::plan::{self, PlanContext, Prepared, limits};
 use crate::types::{Datum, Type};
 use meridian_base::Result;
 use std::sync::Arc;
@@ -31,13 +31,22 @@ pub(super) fn is_long(bytes: usize) -> bool {
 }
 
 impl<E: Environment> Session<E> {
+    /// Runs work on a thread of its own. It ends early if the session does not wait any more.
+    pub(super) async fn aside<R: Send + 'static>(&mut self, work: impl FnOnce() -> Result<R> + Send + 'static) -> Result<R> {
+        let waiting = Arc::new(());
+        let of_thread = Arc::downgrade(&waiting);
+        let result = interruptible(&self.cancel, self.env.compute(move || limits::while_waited_for(of_thread, work))).await;
+        drop(waiting);
+        result
+    }
+
     /// Parses a query string.
     pub(super) async fn parse_text(&mut self, text: &str) -> Result<Vec<Piece>> {
         if !is_large(text) {
             return parse::parse_string(text);
         }
         let text = text.to_string();
-        interruptible(&self.cancel, self.env.compute(move || parse::parse_string(&text))).await
+        self.aside(move || parse::parse_string(&text)).await
     }
 
     /// Parses the text of exactly one statement.
@@ -46,7 +55,7 @@ impl<E: Environment> Session<E> {
             return parse::parse_one_statement(text);
         }
         let text = text.to_string();
-        interruptible(&self.cancel, self.env.compute(move || parse::parse_one_statement(&text))).await
+        self.aside(move || parse::parse_one_statement(&text)).await
     }
 
     /// Plans a statement.
@@ -66,7 +75,7 @@ impl<E: Environment> Session<E> {
             let context = PlanContext { catalog: &catalog, names: &names, eval: &eval };
             plan::prepare(&statement, &context, &types)
         };
-        interruptible(&self.cancel, self.env.compute(work)).await
+        self.aside(work).await
     }
 
     /// The plan for the values of its parameters, if another one may be better for them than the
@@ -91,8 +100,7 @@ impl<E: Environment> Session<E> {
                 let context = PlanContext { catalog: &catalog, names: &names, eval: &eval };
                 plan::prepare_for(&statement, &context, &types, &params)
             };
-            let planning = self.env.compute(work);
-            interruptible(&self.cancel, async { Ok(planning.await) }).await?
+            self.aside(move || Ok(work())).await?
         } else {
             let context = PlanContext { catalog: &catalog, names: &self.names, eval: &self.eval };
             plan::prepare_for(statement, &context, &types, params)

@@ -4,7 +4,7 @@
 //! session's own state has already changed accordingly.
 
 use super::aside;
-use super::run::{Fetching, HELD_BYTES_MAX, TagText, declared_types, interruptible, too_much_held};
+use super::run::{Fetching, HELD_BYTES_MAX, TagText, declared_types, too_much_held};
 use super::simple::{Manner, Timer, in_characters};
 use super::{Format, Formats, Output, OutputColumn, Session};
 use crate::env::Environment;
@@ -222,7 +222,7 @@ impl<E: Environment> Session<E> {
             return values_of(arguments, types, &self.eval);
         }
         let (arguments, types, eval) = (arguments.clone(), types.to_vec(), self.eval.clone());
-        interruptible(&self.cancel, self.env.compute(move || values_of(&arguments, &types, &eval))).await
+        self.aside(move || values_of(&arguments, &types, &eval)).await
     }
 
     /// `Describe` of a statement.

@@ -130,6 +130,10 @@ fn tokens_of(dialect: &PostgreSqlDialect, text: &str) -> Result<Vec<TokenWithSpa
         let message = "zero-length delimited identifier at or near \"\"\"\"";
         return Err(Error::sql("42601", message).at(Place { text }.position(t.span.start)));
     }
+    if let Some((junk, start)) = tokens.iter().enumerate().find_map(|(at, t)| junk_after(t, tokens.get(at + 1))) {
+        let message = format!("trailing junk after numeric literal at or near \"{junk}\"");
+        return Err(Error::sql("42601", message).at(Place { text }.position(start)));
+    }
     let has_sign = |t: &TokenWithSpan| matches!(&t.token, Token::CustomBinaryOperator(op) if op.ends_with(['+', '-']));
     if !tokens.iter().any(has_sign) {
         return Ok(tokens);
@@ -139,6 +143,16 @@ fn tokens_of(dialect: &PostgreSqlDialect, text: &str) -> Result<Vec<TokenWithSpa
         without_signs(dialect, token, &mut apart).map_err(failed)?;
     }
     Ok(apart)
+}
+
+/// A number and what follows it without a space, if it looks like a name (PostgreSQL 15, release
+/// notes), and where it begins.
+fn junk_after(t: &TokenWithSpan, next: Option<&TokenWithSpan>) -> Option<(String, Location)> {
+    let Token::Number(number, _) = &t.token else { return None };
+    match next.map(|t| &t.token) {
+        Some(Token::Word(w)) if w.quote_style.is_none() => Some((format!("{number}{}", w.value), t.span.start)),
+        _ => number.contains('_').then(|| (number.clone(), t.span.start)),
+    }
 }
 
 /// Leaves white space out. String literals on several lines are one (PostgreSQL, 4.1.2.1).

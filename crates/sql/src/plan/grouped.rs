@@ -12,7 +12,7 @@
 //! not one that depends on rows outside of it.
 
 use super::access;
-use super::estimate::Known;
+use super::estimate::{self, Known};
 use super::rel::{AggCall, JoinKind, Rel};
 use super::unnest::{has_path, is_locked, is_plain, pull, sides};
 use crate::plan::expr::{Cmp, ColId, Expr, Subquery, SubqueryBody, SubqueryKind};
@@ -21,7 +21,8 @@ use std::collections::BTreeSet;
 
 /// For fewer outer rows than these the subquery runs for each.
 const ROWS_MIN: f64 = 4.0;
-/// How many rows are read and grouped in the time that one lookup by an index takes.
+/// How many rows are read and grouped in the time in which one row's are looked for in several
+/// tables.
 const LOOKUP: f64 = 25.0;
 /// The groups of more rows than these may not fit into a statement's memory.
 const GROUPED_MAX: f64 = 3e6;
@@ -187,7 +188,7 @@ fn grouped(s: &Subquery, outer: &Rel, asking: Asking) -> Option<(Rel, Vec<Expr>,
 fn exists(body: &Rel, outer: &Rel, asking: Asking) -> Option<(Rel, Vec<Expr>, Expr)> {
     let cols = columns_for(outer, asking).filter(|_| is_plain(body))?;
     let (inner, ties) = pull(body.clone(), &cols, true)?;
-    let ties = ties_of(&inner, &ties, outer, asking).filter(|_| has_safe_rows(&inner))?;
+    let ties = ties_of(&inner, &ties, outer, true, asking).filter(|_| has_safe_rows(&inner))?;
     let by: BTreeSet<ColId> = ties.iter().flat_map(|(_, r)| r.columns()).collect();
     // Nothing equals NULL.
     let is_there = Expr::Not(Box::new(Expr::IsNull(Box::new(Expr::Column(*by.first()?)))));
@@ -206,11 +207,11 @@ fn columns_for(outer: &Rel, asking: Asking) -> Option<BTreeSet<ColId>> {
 
 /// The equalities that tie the rows of a subquery to outer rows, if nothing else does and grouping
 /// them pays.
-fn ties_of(inner: &Rel, ties: &[Expr], outer: &Rel, asking: Asking) -> Option<Vec<(Expr, Expr)>> {
+fn ties_of(inner: &Rel, ties: &[Expr], outer: &Rel, is_test: bool, asking: Asking) -> Option<Vec<(Expr, Expr)>> {
     let own: BTreeSet<ColId> = inner.cols().into_iter().collect();
     let ties = ties.iter().map(|c| sides(c, &own)).collect::<Option<Vec<_>>>()?;
     let are_all = inner.free_columns().is_empty() && !ties.is_empty() && ties.iter().all(|(l, _)| is_safe(l));
-    (are_all && pays(outer, inner, &ties, asking)).then_some(ties)
+    (are_all && pays(outer, inner, &ties, is_test, asking)).then_some(ties)
 }
 
 fn equalities(ties: Vec<(Expr, Expr)>) -> Vec<Expr> {
@@ -241,7 +242,7 @@ fn groups(aggregate: &Rel, values: Vec<Expr>, outer: &Rel, asking: Asking) -> Op
     if !aggs.iter().all(never_fails) || aggs.iter().any(|(id, _)| cols.contains(id)) {
         return None;
     }
-    let ties = ties_of(&inner, &ties, outer, asking)?;
+    let ties = ties_of(&inner, &ties, outer, false, asking)?;
     let by: BTreeSet<ColId> = ties.iter().flat_map(|(_, r)| r.columns()).collect();
     let keys = by.into_iter().map(|c| (c, Expr::Column(c))).collect();
     let on = equalities(ties);
@@ -253,8 +254,9 @@ fn groups(aggregate: &Rel, values: Vec<Expr>, outer: &Rel, asking: Asking) -> Op
     Some((Rel::Aggregate { input: Box::new(inner), keys, aggs: aggs.clone() }, on, values))
 }
 
-/// Whether to group all rows is less work than to look for each outer row's.
-fn pays(outer: &Rel, inner: &Rel, ties: &[(Expr, Expr)], asking: Asking) -> bool {
+/// Whether to group all rows is less work than to look for each outer row's. `is_test`: one row is
+/// enough.
+fn pays(outer: &Rel, inner: &Rel, ties: &[(Expr, Expr)], is_test: bool, asking: Asking) -> bool {
     let Asking { conds, first, part, known } = asking;
     if !known.covers(outer) || !known.covers(inner) {
         return false;
@@ -264,9 +266,18 @@ fn pays(outer: &Rel, inner: &Rel, ties: &[(Expr, Expr)], asking: Asking) -> bool
     let (all, grouped) = (access::rows(outer, &tests, known), access::rows(inner, &[], known));
     let asked = first.map_or(all, |first| all.min(first / known.selectivity(&asking).max(f64::MIN_POSITIVE)));
     let table = super::unnest::below(inner);
-    let is_looked_up = !matches!(table, Rel::Table { .. }) || has_path(table, &equal);
     let asked = asked * part;
-    asked >= ROWS_MIN && grouped <= GROUPED_MAX && (!is_looked_up || asked * LOOKUP > access::rows(table, &[], known))
+    if asked < ROWS_MIN || grouped > GROUPED_MAX {
+        return false;
+    }
+    if !matches!(table, Rel::Table { .. }) {
+        return asked * LOOKUP > access::rows(table, &[], known);
+    }
+    // Without an index that finds them, all rows are read for each.
+    let Some(lookup) = access::lookup(table, &equal, known).filter(|_| has_path(table, &equal)) else { return true };
+    let each = if is_test { lookup.cost_of_first() } else { lookup.cost };
+    let whole = access::cost(inner, known) + estimate::cost_of_hash(asked, grouped);
+    known.cost_of_lookups(asked, &lookup.path, each) > whole
 }
 
 /// Whether a relation is of tables, and no condition on its rows can fail.

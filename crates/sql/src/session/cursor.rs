@@ -95,6 +95,9 @@ impl<E: Environment> Session<E> {
 
     /// `DECLARE name CURSOR FOR query`.
     pub(super) fn declare_cursors(&mut self, statement: &Statement, declarations: &[ast::Declare]) -> Result<()> {
+        if declarations.iter().any(|d| d.hold == Some(true)) {
+            return Err(Error::unsupported("cursors WITH HOLD are not supported").hint("Fetch before the transaction ends."));
+        }
         if !self.block.as_ref().is_some_and(|b| b.explicit) {
             return Err(Error::sql("25P01", "DECLARE CURSOR can only be used in transaction blocks"));
         }
@@ -102,9 +105,6 @@ impl<E: Environment> Session<E> {
             let (Some(query), [name]) = (&declaration.for_query, &declaration.names[..]) else {
                 return Err(Error::sql("42601", "syntax error in DECLARE"));
             };
-            if declaration.hold == Some(true) {
-                return Err(Error::unsupported("cursors WITH HOLD are not supported").hint("Fetch before the transaction ends."));
-            }
             if declaration.scroll == Some(true) {
                 return Err(Error::unsupported("SCROLL cursors are not supported"));
             }

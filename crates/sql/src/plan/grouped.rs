@@ -39,8 +39,12 @@ struct Asking<'a> {
     known: &'a Known,
 }
 
-/// The part of the rows that get as far as one of the later branches of a `CASE`.
-const LATER: f64 = 0.5;
+impl Asking<'_> {
+    /// Of the rows that ask, a part.
+    fn of_part(self, part: f64) -> Self {
+        Asking { part: self.part * part, ..self }
+    }
+}
 
 /// A relation joined with the groups that expressions over its rows ask for. `conds`: what else its
 /// rows are tested by; `first`: how many of the rows that pass are used, if not all.
@@ -82,12 +86,14 @@ fn replace(e: &mut Expr, rel: &mut Rel, asking: Asking) {
         Expr::And(items) => in_turn(items, |passing| passing, rel, asking),
         Expr::Or(items) => in_turn(items, |passing| 1.0 - passing, rel, asking),
         Expr::Case(branches, otherwise) => {
-            let later = Asking { part: asking.part * LATER, ..asking };
-            for (at, (when, then)) in branches.iter_mut().enumerate() {
-                replace(when, rel, if at == 0 { asking } else { later });
-                replace(then, rel, later);
+            let mut asking = asking;
+            for (when, then) in branches {
+                let passing = asking.known.selectivity(std::slice::from_ref(when));
+                replace(when, rel, asking);
+                replace(then, rel, asking.of_part(passing));
+                asking = asking.of_part(1.0 - passing);
             }
-            otherwise.iter_mut().for_each(|e| replace(e, rel, later));
+            otherwise.iter_mut().for_each(|e| replace(e, rel, asking));
         }
         _ => {}
     }
@@ -97,9 +103,9 @@ fn replace(e: &mut Expr, rel: &mut Rel, asking: Asking) {
 /// by the part that meets an item.
 fn in_turn(items: &mut [Expr], left: impl Fn(f64) -> f64, rel: &mut Rel, mut asking: Asking) {
     for item in items {
-        let part = asking.part * left(asking.known.selectivity(std::slice::from_ref(item)));
+        let passing = asking.known.selectivity(std::slice::from_ref(item));
         replace(item, rel, asking);
-        asking.part = part;
+        asking = asking.of_part(left(passing));
     }
 }
 

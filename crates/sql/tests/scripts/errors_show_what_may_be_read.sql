@@ -73,3 +73,4 @@ drop schema es cascade;
 drop role ea;
 ----
 (DROP ROLE)
+

@@ -294,3 +294,4 @@ Limit
                     Index Cond: (user_id = outer #1)
 Regions: us-east1
 (EXPLAIN)
+

@@ -154,3 +154,4 @@ sum | count | max | sum
 10 | 2 | 40 | 12
 15 | 2 | 40 | 9
 (SELECT 5)
+

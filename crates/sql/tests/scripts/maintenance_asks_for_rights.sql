@@ -90,3 +90,4 @@ drop schema ms cascade;
 drop role ma, mb;
 ----
 (DROP ROLE)
+

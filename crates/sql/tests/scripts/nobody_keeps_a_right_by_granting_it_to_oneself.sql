@@ -70,3 +70,4 @@ drop schema gs cascade;
 drop role ga, gb;
 ----
 (DROP ROLE)
+

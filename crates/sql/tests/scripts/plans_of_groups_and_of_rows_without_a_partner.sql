@@ -96,23 +96,26 @@ explain select count(*) from p where p.k = 0 or (select count(*) from c where c.
 ----
 QUERY PLAN
 Aggregate
-  ->  Seq Scan on p  (rows=857)
-        Filter: ((k = 0) OR ((SubPlan) > 3))
-        SubPlan
-              ->  Aggregate
-                    ->  Index Only Scan using c_pid on c  (rows=5)
-                          Index Cond: (pid = outer #1)
+  ->  Filter
+        Filter: ((p.k = 0) OR (COALESCE(count(), 0) > 3))
+        ->  Hash Left Join  (rows=2000)
+              Hash Cond: (p.id = c.pid)
+              ->  Seq Scan on p  (rows=2000)
+              ->  Group in batches
+                    Group Key: c.pid
+                    ->  Seq Scan on c  (rows=10000)
 Regions: us-east1
 (EXPLAIN)
 
 explain select p.id, case when p.k = 0 then (select count(*) from c where c.pid = p.id) end from p;
 ----
 QUERY PLAN
-Seq Scan on p  (rows=2000)
-  SubPlan
-        ->  Aggregate
-              ->  Index Only Scan using c_pid on c  (rows=5)
-                    Index Cond: (pid = outer #1)
+Hash Left Join  (rows=2000)
+  Hash Cond: (p.id = c.pid)
+  ->  Seq Scan on p  (rows=2000)
+  ->  Group in batches
+        Group Key: c.pid
+        ->  Seq Scan on c  (rows=10000)
 Regions: us-east1
 (EXPLAIN)
 

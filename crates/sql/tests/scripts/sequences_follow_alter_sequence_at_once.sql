@@ -186,3 +186,4 @@ select nextval('down'), nextval('down');
 nextval | nextval
 -1 | -2
 (SELECT 1)
+

@@ -1,7 +1,7 @@
 //! Queries: what is read, what of it, and how it is ordered.
 
-use crate::expr::{Col, Generator, Scope};
-use crate::schema::{TABLES, Table, Ty};
+use super::expr::{Col, Generator, Scope};
+use super::schema::{TABLES, Table, Ty};
 
 /// A statement, and how its answers are compared.
 pub struct Query {

@@ -1,9 +1,9 @@
 //! Statements that change rows, each in a transaction that is rolled back. What they return and
 //! what the table holds then depends on no order among the rows.
 
-use crate::expr::{Col, Generator, Scope};
-use crate::query::{Query, columns};
-use crate::schema::{TABLES, Table, Ty};
+use super::expr::{Col, Generator, Scope};
+use super::query::{Query, columns};
+use super::schema::{TABLES, Table, Ty};
 
 impl Generator {
     pub fn change(&mut self) -> Query {

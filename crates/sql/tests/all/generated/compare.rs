@@ -1,7 +1,7 @@
 //! Who is asked, and whether they say the same.
 
-use crate::query::Query;
-use crate::schema;
+use super::query::Query;
+use super::schema;
 use futures::FutureExt;
 use meridian_base::SessionId;
 use meridian_sql::session::{Session, SessionOptions};

@@ -2,8 +2,8 @@
 //! tables, so that an answer does not depend on what is computed first; [`Generator::risky`] makes
 //! those that may fail.
 
-use crate::choices::Choices;
-use crate::schema::{TYPES, Ty};
+use super::choices::Choices;
+use super::schema::{TYPES, Ty};
 
 /// Something that has a value in every row: a column, or what a group has.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! The tables that queries are about, and their rows: extremes, NULLs and duplicates among them.
 
-use crate::choices::Choices;
+use super::choices::Choices;
 
 /// The types of the columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

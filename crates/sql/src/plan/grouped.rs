@@ -24,6 +24,9 @@ const ROWS_MIN: f64 = 4.0;
 /// How many rows are read and grouped in the time in which one row's are looked for in several
 /// tables.
 const LOOKUP: f64 = 25.0;
+/// With more joins than these below it, a relation is joined with no more groups: each makes the
+/// plan deeper, and none has to be joined.
+const GROUPS_MAX: usize = 30;
 /// The groups of more rows than these may not fit into a statement's memory.
 const GROUPED_MAX: f64 = 3e6;
 
@@ -63,6 +66,7 @@ pub(super) fn join<'e>(
 
 fn replace(e: &mut Expr, rel: &mut Rel, asking: Asking) {
     if let Expr::Subquery(s) = e
+        && joined(rel) < GROUPS_MAX
         && let Some((groups, on, value)) = grouped(s, rel, asking)
     {
         let left = Box::new(std::mem::replace(rel, Rel::one_row()));
@@ -88,10 +92,15 @@ fn replace(e: &mut Expr, rel: &mut Rel, asking: Asking) {
         Expr::Case(branches, otherwise) => {
             let mut asking = asking;
             for (when, then) in branches {
+                let is_known = !when.has_subquery();
                 let passing = asking.known.selectivity(std::slice::from_ref(when));
                 replace(when, rel, asking);
-                replace(then, rel, asking.of_part(passing));
-                asking = asking.of_part(1.0 - passing);
+                if is_known {
+                    replace(then, rel, asking.of_part(passing));
+                    asking = asking.of_part(1.0 - passing);
+                } else {
+                    replace(then, rel, asking);
+                }
             }
             otherwise.iter_mut().for_each(|e| replace(e, rel, asking));
         }
@@ -99,13 +108,24 @@ fn replace(e: &mut Expr, rel: &mut Rel, asking: Asking) {
     }
 }
 
+/// How many joins there are above the left side of all.
+fn joined(rel: &Rel) -> usize {
+    std::iter::successors(Some(rel), |rel| match rel {
+        Rel::Join { left, .. } => Some(left),
+        _ => None,
+    })
+    .count()
+}
+
 /// Each item is computed for the rows that the items before leave open. `left`: how many those are,
 /// by the part that meets an item.
 fn in_turn(items: &mut [Expr], left: impl Fn(f64) -> f64, rel: &mut Rel, mut asking: Asking) {
     for item in items {
+        // Nobody knows how many rows a subquery lets pass: all may be left.
+        let is_known = !item.has_subquery();
         let passing = asking.known.selectivity(std::slice::from_ref(item));
         replace(item, rel, asking);
-        asking = asking.of_part(left(passing));
+        asking = if is_known { asking.of_part(left(passing)) } else { asking };
     }
 }
 

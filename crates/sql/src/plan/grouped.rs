@@ -40,6 +40,8 @@ struct Asking<'a> {
     /// The part of those that ask, after what comes first in an expression.
     part: f64,
     known: &'a Known,
+    /// An operator above locks those that are to be locked.
+    locks_above: bool,
 }
 
 impl Asking<'_> {
@@ -50,16 +52,18 @@ impl Asking<'_> {
 }
 
 /// A relation joined with the groups that expressions over its rows ask for. `conds`: what else its
-/// rows are tested by; `first`: how many of the rows that pass are used, if not all.
+/// rows are tested by; `first`: how many of the rows that pass are used, if not all; `locks_above`:
+/// an operator above locks those that are to be locked.
 pub(super) fn join<'e>(
     mut rel: Rel,
     exprs: impl IntoIterator<Item = &'e mut Expr>,
     conds: &[Expr],
     first: Option<f64>,
     known: &Known,
+    locks_above: bool,
 ) -> Rel {
     for e in exprs {
-        replace(e, &mut rel, Asking { conds, first, part: 1.0, known });
+        replace(e, &mut rel, Asking { conds, first, part: 1.0, known, locks_above });
     }
     rel
 }
@@ -145,7 +149,7 @@ pub(super) fn lateral(kind: JoinKind, left: Rel, right: Rel, on: Vec<Expr>, firs
     // They become parts of values.
     let is_left = kind == JoinKind::Left;
     let may_be = !is_left || !of_body.iter().chain(&on).any(|c| c.needs_executor() || c.is_volatile());
-    let asking = Asking { conds: &[], first, part: 1.0, known };
+    let asking = Asking { conds: &[], first, part: 1.0, known, locks_above: false };
     let groups = may_be.then(|| groups(aggregate, values, &left, asking)).flatten();
     let Some((groups, ties, mut values)) = groups else {
         return Rel::Join { kind, left: Box::new(left), right: Box::new(right), on };
@@ -227,7 +231,7 @@ fn exists(body: &Rel, outer: &Rel, asking: Asking) -> Option<(Rel, Vec<Expr>, Ex
 fn columns_for(outer: &Rel, asking: Asking) -> Option<BTreeSet<ColId>> {
     let cols: BTreeSet<ColId> = outer.cols().into_iter().collect();
     let is_own = |e: &Expr| e.columns().iter().all(|c| cols.contains(c));
-    let may_be = !is_locked(outer) && outer.free_columns().is_empty() && asking.conds.iter().all(is_own);
+    let may_be = (asking.locks_above || !is_locked(outer)) && outer.free_columns().is_empty() && asking.conds.iter().all(is_own);
     may_be.then_some(cols)
 }
 
@@ -283,7 +287,7 @@ fn groups(aggregate: &Rel, values: Vec<Expr>, outer: &Rel, asking: Asking) -> Op
 /// Whether to group all rows is less work than to look for each outer row's. `is_test`: one row is
 /// enough.
 fn pays(outer: &Rel, inner: &Rel, ties: &[(Expr, Expr)], is_test: bool, asking: Asking) -> bool {
-    let Asking { conds, first, part, known } = asking;
+    let Asking { conds, first, part, known, .. } = asking;
     if !known.covers(outer) || !known.covers(inner) {
         return false;
     }

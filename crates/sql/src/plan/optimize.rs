@@ -59,7 +59,7 @@ struct Uses<'k> {
 impl Uses<'_> {
     /// A relation joined with the groups that expressions over its rows ask for.
     fn with_groups<'e>(&self, rel: Rel, exprs: impl IntoIterator<Item = &'e mut Expr>, conds: &[Expr]) -> Rel {
-        grouped::join(rel, exprs, conds, self.first.get(), self.known)
+        grouped::join(rel, exprs, conds, self.first.get(), self.known, self.locks_above.get())
     }
 }
 

@@ -193,3 +193,25 @@ id | limit_id
 301 | 1591
 (UPDATE 1)
 
+
+update people as p set limit_id = -1 where p.active or exists (select 1 from orders as o where o.person = p.id and o.total > 95);
+----
+
+select count(*) from people where limit_id = -1;
+----
+
+select id, active, exists (select 1 from orders as o where o.person = p.id and o.total < 2) as few from people as p where id between 10 and 16 order by id for update;
+----
+
+update people as p set town = case when exists (select 1 from orders as o where o.person = p.id and o.total = 7) then 'seven' else 'other' end where p.active;
+----
+
+select town, count(*) from people where active group by 1 order by 1;
+----
+
+delete from people as p where p.limit_id = 7 or not exists (select 1 from orders as o where o.person = p.id and o.status is not null) returning (select count(*) from orders as o where o.person = p.id) as n, p.id < 40 as low;
+----
+
+select count(*), sum(id) from people;
+----
+

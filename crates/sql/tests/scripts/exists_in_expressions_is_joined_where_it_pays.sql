@@ -211,3 +211,16 @@ Update on people
 Regions: us-east1
 (EXPLAIN)
 
+
+explain update people as p set limit_id = -1 where p.active or exists (select 1 from orders as o where o.person = p.id and o.total > 95);
+----
+
+explain select p.id from people as p where p.active or exists (select 1 from orders as o where o.person = p.id and o.total > 95) for update;
+----
+
+explain delete from people as p where p.limit_id = 7 or not exists (select 1 from orders as o where o.person = p.id and o.status is not null);
+----
+
+explain select p.id from people as p where p.active or exists (select 1 from orders as o where o.person = p.id and o.total > 95) for update skip locked;
+----
+

@@ -316,8 +316,9 @@ impl Binder<'_> {
             UnaryOperator::Plus => "+",
             UnaryOperator::Minus => {
                 // The most negative integer has no positive one: the sign belongs to the literal.
-                if let Ast::Value(ast::ValueWithSpan { value: Value::Number(n, _), .. }) = e {
-                    return self.number(&format!("-{n}"));
+                if let Some((is_negative, n)) = signed(e) {
+                    let sign = if is_negative { "" } else { "-" };
+                    return self.number(&format!("{sign}{n}"));
                 }
                 if let Some(power) = of_negative(e) {
                     return self.expr(&power);
@@ -824,6 +825,16 @@ fn operator_name(op: &BinaryOperator) -> Result<String> {
         }
         op => op.to_string(),
     })
+}
+
+/// A number as it is written, and whether it has a sign, in parentheses or not.
+fn signed(e: &Ast) -> Option<(bool, &str)> {
+    match e {
+        Ast::Value(ast::ValueWithSpan { value: Value::Number(n, _), .. }) => Some((false, n)),
+        Ast::Nested(e) => signed(e),
+        Ast::UnaryOp { op: UnaryOperator::Minus, expr } => signed(expr).map(|(is_negative, n)| (!is_negative, n)),
+        _ => None,
+    }
 }
 
 /// A sign belongs to what is raised to a power: `-2 ^ 2` is four. The parser takes it for the sign

@@ -11,12 +11,17 @@
 //! that is unknown is an error for that call, never for the connection.
 
 mod authority;
+mod joining;
+mod nodes;
 mod reads;
+mod transactions;
 
 pub use authority::{KeepRotation, RotationStatus, RotationStep};
+pub use joining::{Ask, IssueCertificate, Issued, Joined, Mustered, Newcomer, Redemption, TokenText};
+pub use nodes::{ClockReport, GroupStatus, NodeRecord, NodeStatus, Ping, Silence, Standing, StepWait};
 pub use reads::{Found, GlobalView, ReadAnswer, ReadOp, ReadResult, ReplicaAnswer, ReplicaView, View, WireBusy, WireLocking};
+pub use transactions::{Knowledge, Known, PreparedTransaction, Said};
 
-use crate::local::room::Left;
 use crate::transport::rounds::{Lead, RoundMessages};
 use bytes::Bytes;
 use meridian_base::escrow::Offer;
@@ -26,13 +31,11 @@ use meridian_base::{
     BallotMessage, CommitOutcome, CommitRequest, Conflict, DescriptorId, Error, Fresh, GroupId, Key, NodeId, ReadEntry, Refusal,
     SchemaUse, SchemaVersion, Timestamp, TxnId, envelope,
 };
-use meridian_pki::PublicKey;
 use meridian_pki::join::{StoredToken, TokenId};
 use meridian_pki::seal::Seal;
 use meridian_region::Owner;
 use meridian_sql::catalog::CatalogChange;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The version of this protocol.
@@ -339,42 +342,6 @@ pub enum Request {
     },
 }
 
-/// See [`Request::Redeem`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Redemption {
-    pub token: TokenId,
-    pub key: PublicKey,
-    /// What the new node says of itself; its id is 0.
-    pub record: NodeRecord,
-    pub versions: Versions,
-}
-
-/// See [`Request::IssueCertificate`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct IssueCertificate {
-    pub key: PublicKey,
-    /// Names and addresses that clients call the node by.
-    pub hosts: Vec<String>,
-    /// `None`: the sender has a certificate, and wants another one.
-    pub token: Option<TokenId>,
-}
-
-/// A certificate, and those between it and the authority; as DER.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Issued {
-    pub chain: Vec<Vec<u8>>,
-}
-
-/// A join token as text. Not printed.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TokenText(pub String);
-
-impl std::fmt::Debug for TokenText {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("TokenText(…)")
-    }
-}
-
 impl Request {
     /// Whether it keeps the cluster together, in time, and is answered without computing or
     /// blocking for long.
@@ -625,56 +592,6 @@ pub struct ClosedPromise {
     pub index: u64,
 }
 
-/// A new member's identity, and where to find the others.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Joined {
-    pub cluster: u128,
-    pub node: NodeId,
-    pub nodes: Vec<NodeRecord>,
-}
-
-/// A process without an identity (see [`crate::membership::founding`]).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Newcomer {
-    /// Where it listens.
-    pub addr: String,
-    /// Drawn at random, once for an empty directory.
-    pub token: u128,
-}
-
-/// What a process without an identity asks another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ask {
-    Who,
-    /// Promise to found no cluster, and to help nobody else to found one, until this candidacy is
-    /// over.
-    Pledge {
-        candidacy: u64,
-    },
-    /// Whether a candidacy of the receiver's is over, so that nothing can come of it any more.
-    IsOver {
-        candidacy: u64,
-    },
-}
-
-/// The answer to [`Ask`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Mustered {
-    /// The receiver is a member of this cluster.
-    Member {
-        cluster: u128,
-        node: NodeId,
-    },
-    /// It has no identity either.
-    Newcomer(Newcomer),
-    Pledged,
-    /// It does not pledge itself.
-    Refused {
-        why: String,
-    },
-    Over(bool),
-}
-
 impl Response {
     /// The same of an answer: see [`Request::needs_no_clock`].
     pub(crate) fn needs_no_clock(&self) -> bool {
@@ -682,207 +599,10 @@ impl Response {
     }
 }
 
-/// A node as the catalog knows it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NodeRecord {
-    pub id: NodeId,
-    pub addr: String,
-    pub sql_addr: String,
-    pub region: String,
-    pub zone: String,
-    pub standing: Standing,
-}
-
-/// What the operator wants of a node. Nodes that are only silent are judged by pings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum Standing {
-    #[default]
-    Active,
-    /// About to be stopped: it leads nothing and gets no new replicas, until it is started again.
-    Draining,
-    /// Its replicas move elsewhere.
-    Decommissioning,
-    /// It has none and is no member any more. For ever: a process with this identity refuses to
-    /// serve.
-    Decommissioned,
-    /// Another node has its address. Its directory is taken for lost: its replicas move elsewhere
-    /// at once, and when it has none it is decommissioned. If it starts again before that, with its
-    /// directory, it is active again.
-    Lost,
-}
-
-impl Standing {
-    /// What `meridian node status` calls it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Standing::Active => "active",
-            Standing::Draining => "draining",
-            Standing::Decommissioning => "decommissioning",
-            Standing::Decommissioned => "decommissioned",
-            Standing::Lost => "lost",
-        }
-    }
-}
-
-/// Sent to every other node twice a second, and answered with the same: liveness, clocks, who leads
-/// what.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Ping {
-    /// The sender's physical clock, unlike the frame's HLC.
-    pub physical_micros: u64,
-    /// Differs from one run of the sender's process to the next: the sessions of the run before are
-    /// gone.
-    pub incarnation: u64,
-    /// Groups the sender is ready to serve as primary, with their terms.
-    pub leads: Vec<(GroupId, u64)>,
-    /// Groups the sender holds a replica of.
-    pub holds: Vec<GroupId>,
-    /// The newest version that may have been acknowledged, if a primary at the sender's knows.
-    pub certified: Option<SchemaVersion>,
-    /// The oldest moment that transactions at the sender may still read (see
-    /// [`crate::local::protected`]).
-    pub protected: Timestamp,
-    /// Whom the sender hears both ways: they have answered it a moment ago.
-    pub hears: Vec<NodeId>,
-    /// How much room the sender's disk has.
-    pub left: Left,
-    /// Groups that the sender leads and that take no writes for want of room.
-    pub full: Vec<(GroupId, Left)>,
-    /// Groups that the sender holds a replica of and that are lost, as far as it knows (see
-    /// [`crate::membership::reach`]).
-    pub lost: Vec<(GroupId, Silence)>,
-    /// The sender is a host of a pod: it leads groups rather than others do.
-    #[serde(default)]
-    pub is_host: bool,
-}
-
-/// Of which of a group's voters nothing is heard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Silence {
-    /// For how long too few have been heard to elect a primary.
-    pub micros: u64,
-    pub silent: u32,
-    pub of: u32,
-}
-
-/// A transaction over several groups that is prepared at one of them.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct PreparedTransaction {
-    pub id: TxnId,
-    pub group: GroupId,
-    /// Since it was sent to its participants.
-    pub age_micros: u64,
-    pub participants: Vec<GroupId>,
-    /// Whose votes are missing.
-    pub waits_for: Vec<GroupId>,
-    /// What it waits for if no vote is missing.
-    pub stage: String,
-}
-
-/// What a node knows of a transaction over several groups.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Knowledge {
-    /// It is the gateway, and still counts the votes.
-    pub is_counting: bool,
-    /// What the log says of each group that the node leads, with the votes of others that have
-    /// come.
-    pub groups: Vec<Known>,
-}
-
-/// See [`Knowledge`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Known {
-    pub group: GroupId,
-    pub said: Said,
-    /// While it is prepared, or committed and not acknowledged by all; else empty.
-    pub participants: Vec<GroupId>,
-    /// `None` is a NO.
-    pub votes: BTreeMap<GroupId, Option<Timestamp>>,
-    /// The id is not new here any more: who asks for a vote that is not in the log is told
-    /// «forgotten».
-    pub is_old: bool,
-}
-
-/// [`meridian_base::Standing`], on the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Said {
-    Nothing,
-    Yes(Timestamp),
-    No,
-    Committed { vote: Timestamp, at: Timestamp },
-    Aborted,
-}
-
-/// What a node's physical clock shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ClockReport {
-    pub physical_micros: u64,
-    /// It is so much behind what this group was promised.
-    pub behind: Option<(GroupId, u64)>,
-    /// The wall clock was set back, or an operator moved this one ahead: it goes slowly until the
-    /// wall clock is there.
-    pub ahead_of_wall_micros: u64,
-}
-
-/// A line of `meridian node status`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct NodeStatus {
-    pub node: NodeRecord,
-    pub is_live: bool,
-    /// It has been silent for so long that its replicas are made anew elsewhere.
-    pub is_dead: bool,
-    /// Round trip to it from the node asked, in microseconds; 0 for itself.
-    pub round_trip_micros: u64,
-    /// How far its clock is ahead of that of the node asked, as well as half a round trip can tell,
-    /// in microseconds.
-    pub clock_offset_micros: i64,
-    pub leads: Vec<GroupId>,
-    /// Groups of which it holds a replica, as far as it said.
-    pub holds: Vec<GroupId>,
-    /// What keeps the replicas of those from being where they belong, as far as their primaries
-    /// say.
-    pub waits_for: BTreeMap<GroupId, String>,
-    /// What its clock shows, if it answered.
-    pub clock: Option<ClockReport>,
-}
-
-/// A group, as its primary sees it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GroupStatus {
-    pub group: GroupId,
-    pub primary: NodeId,
-    pub voters: Vec<NodeId>,
-    pub non_voters: Vec<NodeId>,
-    /// A change of the members is not committed yet: the next leader may count other members.
-    pub is_changing: bool,
-    /// What keeps the replicas from being where they belong, if they are not.
-    pub waits_for: Option<String>,
-    /// The version of the catalog that it certifies with.
-    pub certifies_with: SchemaVersion,
-    /// See `commit::Participant::names`.
-    pub names: Vec<GroupId>,
-    /// Of the catalog's: what the schema step under way waits for.
-    pub step: Option<StepWait>,
-}
-
-/// A schema step waits until the leases of groups that do not answer have run out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StepWait {
-    pub groups: Vec<GroupId>,
-    /// It takes no longer than this.
-    pub left: Duration,
-}
-
-impl GroupStatus {
-    /// Whether the node is a member, or may be one.
-    pub fn has(&self, node: NodeId) -> bool {
-        self.is_changing || self.voters.contains(&node) || self.non_voters.contains(&node)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use meridian_pki::PublicKey;
 
     #[test]
     fn what_was_written_is_read() {

@@ -4,7 +4,13 @@ use crate::transport::wire::View;
 use bytes::Bytes;
 use meridian_base::escrow::{Free, Late};
 use meridian_base::{Change, ColumnMask, GroupId, Key, KeyRange, Mutation, NodeId, ReadEntry, Target, Timestamp, TxnId};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{Hash, Hasher};
+
+/// A transaction that has read more than this looks whether it reads the same again: a subquery may
+/// run for each of millions of rows.
+const ENTRIES_MANY: usize = 1_024;
 
 /// A transaction's slice of one group.
 pub(super) struct Part {
@@ -28,6 +34,8 @@ pub(super) struct Part {
     /// Values fetched ahead with their `until`, at the present snapshot.
     pub prefetched: BTreeMap<Key, (Option<Bytes>, Timestamp)>,
     pub prefetched_columns: ColumnMask,
+    /// Where in the read entries those beyond [`ENTRIES_MANY`] are, by a hash of what they are about.
+    recorded: HashMap<u64, usize>,
 }
 
 impl Part {
@@ -44,12 +52,24 @@ impl Part {
             reserved: BTreeMap::new(),
             prefetched: BTreeMap::new(),
             prefetched_columns: ColumnMask::NONE,
+            recorded: HashMap::new(),
         }
     }
 
     /// Remembers what was read, so that it is certified.
     pub fn record(&mut self, target: Target, columns: ColumnMask, until: Timestamp) {
-        self.view.entries.push(ReadEntry { target, columns: columns | ColumnMask::EXISTENCE, until });
+        let entry = ReadEntry { target, columns: columns | ColumnMask::EXISTENCE, until };
+        let entries = &mut self.view.entries;
+        if entries.len() >= ENTRIES_MANY && until != ReadEntry::AT_PREPARE {
+            let place = self.recorded.entry(hash_of(&entry)).or_insert(usize::MAX);
+            // One that was read before says more: nothing has changed since then.
+            let says_it = |e: &ReadEntry| e.target == entry.target && e.columns == entry.columns && e.until <= until;
+            if entries.get(*place).is_some_and(says_it) {
+                return;
+            }
+            *place = entries.len();
+        }
+        entries.push(entry);
     }
 
     /// What certification tests.
@@ -173,6 +193,17 @@ pub(super) fn without(range: &KeyRange, keys: impl Iterator<Item = Key>) -> Vec<
     pieces
 }
 
+/// Of what an entry is about.
+fn hash_of(entry: &ReadEntry) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    match &entry.target {
+        Target::Key(key) => key.as_bytes().hash(&mut hasher),
+        Target::Range(range) => (range.start.as_bytes(), range.end.as_bytes()).hash(&mut hasher),
+    }
+    entry.columns.hash(&mut hasher);
+    hasher.finish()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -199,6 +230,27 @@ mod tests {
             skipped: Vec::new(),
         };
         Part::new(GroupId(100), view, false)
+    }
+
+    #[test]
+    fn what_is_read_again_and_again_is_kept_once() {
+        let mut part = part();
+        let read = |part: &mut Part, n: u64, at: u64| {
+            part.record(Target::Key(Key::from(n.to_be_bytes().to_vec())), ColumnMask(2), Timestamp(at));
+        };
+        for n in 0..2 * ENTRIES_MANY as u64 {
+            read(&mut part, n, 5);
+        }
+        for _ in 0..10 {
+            (0..2 * ENTRIES_MANY as u64).for_each(|n| read(&mut part, n, 5));
+        }
+        // Those of the beginning once more, when they were read again.
+        assert_eq!(part.view.entries.len(), 3 * ENTRIES_MANY);
+        // A later read of the same is said by the earlier one, an earlier one by none.
+        read(&mut part, 2_000, 6);
+        assert_eq!(part.view.entries.len(), 3 * ENTRIES_MANY);
+        read(&mut part, 2_000, 4);
+        assert_eq!(part.view.entries.len(), 3 * ENTRIES_MANY + 1);
     }
 
     proptest! {

@@ -47,6 +47,9 @@ impl Binder<'_> {
             let is_done = !matches!(small, Expr::Const(_)) || !converted.is_foldable() || matches!(converted, Expr::Const(_));
             return Ok(is_done.then(|| Expr::compare(cmp, converted, large.clone())));
         }
+        if cmp == Cmp::Eq && is_of_columns(small) && is_of_columns(large) {
+            return self.equal_times(f, args, (small, small_type), (large, large_type)).map(Some);
+        }
         if !matches!(small, Expr::Column(_)) || !is_fixed(large) {
             return Ok(None);
         }
@@ -72,4 +75,26 @@ impl Binder<'_> {
         }
         Ok((all.len() > 1).then(|| boolean(Expr::And(all)).expr))
     }
+
+    /// An equality of columns, with one of the same type, by which rows can be joined. The operator
+    /// itself knows dates that are too late for a timestamp.
+    fn equal_times(&mut self, f: &Function, args: &[Expr], small: (&Expr, &Type), large: (&Expr, &Type)) -> Result<Expr> {
+        let mut converted = self.convert(small.0.clone(), small.1.clone(), large.1, CastContext::Implicit)?;
+        if *small.1 == Type::Date {
+            let date = |text: &str| Datum::from_text(text, &Type::Date, self.ctx.eval).map(Expr::Const);
+            let is_early = Expr::compare(Cmp::Le, small.0.clone(), date(LAST_TIMESTAMP)?);
+            let is_infinite = Expr::compare(Cmp::Eq, small.0.clone(), date("infinity")?);
+            converted = Expr::Case(vec![(Expr::Or(vec![is_early, is_infinite]), converted)], None);
+        }
+        let operator = Expr::Call(std::sync::Arc::new(f.clone()), args.to_vec());
+        Ok(Expr::And(vec![operator, Expr::compare(Cmp::Eq, converted, large.0.clone())]))
+    }
+}
+
+/// The day of the last timestamp.
+const LAST_TIMESTAMP: &str = "294276-12-31";
+
+/// Whether its value is another one in each row, and nothing has to be read for it.
+fn is_of_columns(e: &Expr) -> bool {
+    e.any(&|e| matches!(e, Expr::Column(_))) && !e.is_volatile() && !e.needs_executor()
 }

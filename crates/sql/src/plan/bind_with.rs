@@ -35,12 +35,14 @@ impl Binder<'_> {
         let name = fold(&cte.alias.name);
         let renames: Vec<String> = cte.alias.columns.iter().map(|c| fold(&c.name)).collect();
         let id = self.slot();
+        let is_materialized = matches!(cte.materialized, Some(ast::CteAsMaterialized::Materialized));
         let (bound, cols) = if recursive && mentions(&cte.query, &name) {
             self.recursive_cte(cte, &name, &renames, id)?
         } else {
             let (body, cols) = self.query(&cte.query)?;
             let cols = renamed(cols, &renames, &name)?;
-            (Cte { id, name: name.clone(), body, step: None }, cols.into_iter().map(|c| (c.name, c.ty)).collect())
+            let bound = Cte { id, name: name.clone(), body, step: None, is_materialized };
+            (bound, cols.into_iter().map(|c| (c.name, c.ty)).collect())
         };
         self.ctes.push(CteBinding { name, cols, kind: CteKind::Bound(Arc::new(bound)) });
         Ok(())
@@ -96,7 +98,7 @@ impl Binder<'_> {
         let types: Vec<Type> = cols.iter().map(|c| c.1.clone()).collect();
         let step = self.cast_cols(step, &step_cols, &types)?;
         let distinct = *set_quantifier != ast::SetQuantifier::All;
-        Ok((Cte { id, name: name.to_string(), body, step: Some((step, distinct)) }, cols))
+        Ok((Cte { id, name: name.to_string(), body, step: Some((step, distinct)), is_materialized: true }, cols))
     }
 }
 

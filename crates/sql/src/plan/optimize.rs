@@ -27,6 +27,7 @@ pub(super) fn under(rel: Rel, conds: Vec<Expr>, known: &Known) -> Rel {
         counts: BTreeMap::new(),
         pushed: RefCell::default(),
         locks_above: Cell::default(),
+        is_repeated: Cell::default(),
         first: Cell::default(),
         asked: Cell::default(),
         stack: super::limits::mark(),
@@ -47,6 +48,8 @@ struct Uses<'k> {
     pushed: RefCell<BTreeMap<u32, Arc<Cte>>>,
     /// Rows that are to be locked are locked by an operator above.
     locks_above: Cell<bool>,
+    /// What is looked at runs for each row of another relation.
+    is_repeated: Cell<bool>,
     /// How many rows are used of what is looked at, if a limit above may leave the others unread.
     first: Cell<Option<f64>>,
     /// What a limit above asks of the relation that is looked at next: who looks at it takes it,
@@ -392,8 +395,10 @@ fn push_aggregate(
 
 /// A common table expression is optimized once, wherever it is used.
 fn push_cte(cte: Arc<Cte>, cols: Vec<ColId>, conds: Vec<Expr>, uses: &Uses) -> Rel {
-    if uses.counts.get(&cte.id) == Some(&1) && cte.step.is_none() && !cte.body.changes() {
-        // Used once: as if it were written in place.
+    let is_kept = cte.is_materialized && uses.is_repeated.get() || !super::unnest::is_plain(&cte.body);
+    if uses.counts.get(&cte.id) == Some(&1) && cte.step.is_none() && !is_kept {
+        // Used once: as if it were written in place. (It may be computed several times there, for
+        // each row of another relation.)
         let from = cte.body.cols();
         let exprs = cols.into_iter().zip(from).map(|(c, f)| (c, Expr::Column(f))).collect();
         return push(Rel::Project { input: Box::new(cte.body.clone()), exprs }, conds, uses);
@@ -402,7 +407,7 @@ fn push_cte(cte: Arc<Cte>, cols: Vec<ColId>, conds: Vec<Expr>, uses: &Uses) -> R
     let cte = known.unwrap_or_else(|| {
         let body = push(cte.body.clone(), Vec::new(), uses);
         let step = cte.step.clone().map(|(r, d)| (push(r, Vec::new(), uses), d));
-        let pushed = Arc::new(Cte { id: cte.id, name: cte.name.clone(), body, step });
+        let pushed = Arc::new(Cte { id: cte.id, name: cte.name.clone(), body, step, is_materialized: cte.is_materialized });
         uses.pushed.borrow_mut().insert(cte.id, pushed.clone());
         pushed
     });
@@ -465,9 +470,12 @@ fn subqueries(mut e: Expr, uses: &Uses) -> Expr {
     {
         let before = uses.locks_above.replace(false);
         // It runs for each row that asks, or for its first row.
-        let is_partial = matches!(s.kind, SubqueryKind::Exists) || !rel.free_columns().is_empty();
+        let is_correlated = !rel.free_columns().is_empty();
+        let is_partial = matches!(s.kind, SubqueryKind::Exists) || is_correlated;
         let first = uses.first.replace(is_partial.then_some(0.0));
+        let was_repeated = uses.is_repeated.replace(uses.is_repeated.get() || is_correlated);
         *rel = Arc::new(push((**rel).clone(), Vec::new(), uses));
+        uses.is_repeated.set(was_repeated);
         uses.first.set(first);
         uses.locks_above.set(before);
     }

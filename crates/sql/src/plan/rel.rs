@@ -247,6 +247,8 @@ pub(crate) struct Cte {
     pub(crate) body: Rel,
     /// The recursive term, if it is a recursive one; `UNION` without `ALL`.
     pub(crate) step: Option<(Rel, bool)>,
+    /// `AS MATERIALIZED`.
+    pub(crate) is_materialized: bool,
 }
 
 impl Rel {

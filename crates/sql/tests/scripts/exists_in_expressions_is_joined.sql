@@ -193,25 +193,48 @@ id | limit_id
 301 | 1591
 (UPDATE 1)
 
-
 update people as p set limit_id = -1 where p.active or exists (select 1 from orders as o where o.person = p.id and o.total > 95);
 ----
+(UPDATE 200)
 
 select count(*) from people where limit_id = -1;
 ----
+count
+200
+(SELECT 1)
 
 select id, active, exists (select 1 from orders as o where o.person = p.id and o.total < 2) as few from people as p where id between 10 and 16 order by id for update;
 ----
+id | active | few
+10 | t | f
+11 | f | f
+12 | ∅ | f
+13 | t | f
+14 | f | f
+15 | ∅ | f
+16 | t | f
+(SELECT 7)
 
 update people as p set town = case when exists (select 1 from orders as o where o.person = p.id and o.total = 7) then 'seven' else 'other' end where p.active;
 ----
+(UPDATE 200)
 
 select town, count(*) from people where active group by 1 order by 1;
 ----
+town | count
+other | 199
+seven | 1
+(SELECT 2)
 
-delete from people as p where p.limit_id = 7 or not exists (select 1 from orders as o where o.person = p.id and o.status is not null) returning (select count(*) from orders as o where o.person = p.id) as n, p.id < 40 as low;
+with d as (delete from people as p where p.limit_id = 7 or not exists (select 1 from orders as o where o.person = p.id and o.status is not null) returning (select count(*) from orders as o where o.person = p.id) as n, p.id < 40 as low) select count(*), sum(n), count(*) filter (where low) from d;
 ----
+count | sum | count
+537 | 813 | 35
+(SELECT 1)
 
 select count(*), sum(id) from people;
 ----
+count | sum
+63 | 18760
+(SELECT 1)
 

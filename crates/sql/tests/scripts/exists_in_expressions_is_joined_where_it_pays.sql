@@ -211,16 +211,65 @@ Update on people
 Regions: us-east1
 (EXPLAIN)
 
-
 explain update people as p set limit_id = -1 where p.active or exists (select 1 from orders as o where o.person = p.id and o.total > 95);
 ----
+QUERY PLAN
+Update on people
+  ->  LockRows
+        Locks rows of: p
+        ->  Filter
+              Filter: (p.active OR (NOT (o.person IS NULL)))
+              ->  Hash Left Join  (rows=600)
+                    Hash Cond: (p.id = o.person)
+                    ->  Seq Scan on people p  (rows=600)
+                    ->  Unique
+                          ->  Seq Scan on orders o  (rows=200)
+                                Filter: (total > 95)
+Regions: us-east1
+(EXPLAIN)
 
 explain select p.id from people as p where p.active or exists (select 1 from orders as o where o.person = p.id and o.total > 95) for update;
 ----
+QUERY PLAN
+LockRows
+  Locks rows of: p
+  ->  Filter
+        Filter: (p.active OR (NOT (o.person IS NULL)))
+        ->  Hash Left Join  (rows=600)
+              Hash Cond: (p.id = o.person)
+              ->  Seq Scan on people p  (rows=600)
+              ->  Unique
+                    ->  Seq Scan on orders o  (rows=200)
+                          Filter: (total > 95)
+Regions: us-east1
+(EXPLAIN)
 
 explain delete from people as p where p.limit_id = 7 or not exists (select 1 from orders as o where o.person = p.id and o.status is not null);
 ----
+QUERY PLAN
+Delete on people
+  ->  LockRows
+        Locks rows of: p
+        ->  Filter
+              Filter: ((p.limit_id = 7) OR (NOT (NOT (o.person IS NULL))))
+              ->  Hash Left Join  (rows=600)
+                    Hash Cond: (p.id = o.person)
+                    ->  Seq Scan on people p  (rows=600)
+                    ->  Unique
+                          ->  Seq Scan on orders o  (rows=3000)
+                                Filter: (NOT (status IS NULL))
+Regions: us-east1
+(EXPLAIN)
 
 explain select p.id from people as p where p.active or exists (select 1 from orders as o where o.person = p.id and o.total > 95) for update skip locked;
 ----
+QUERY PLAN
+Seq Scan on people p  (rows=400)
+  Filter: (active OR (SubPlan))
+  Locks rows
+  SubPlan
+        ->  Seq Scan on orders o  (rows=1)
+              Filter: (person = outer #1) AND (total > 95)
+Regions: us-east1
+(EXPLAIN)
 

@@ -110,12 +110,11 @@ Regions: us-east1
 explain select p.id, case when p.k = 0 then (select count(*) from c where c.pid = p.id) end from p;
 ----
 QUERY PLAN
-Hash Left Join  (rows=2000)
-  Hash Cond: (p.id = c.pid)
-  ->  Seq Scan on p  (rows=2000)
-  ->  Group in batches
-        Group Key: c.pid
-        ->  Seq Scan on c  (rows=10000)
+Seq Scan on p  (rows=2000)
+  SubPlan
+        ->  Aggregate
+              ->  Index Only Scan using c_pid on c  (rows=5)
+                    Index Cond: (pid = outer #1)
 Regions: us-east1
 (EXPLAIN)
 

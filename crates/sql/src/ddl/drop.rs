@@ -67,6 +67,29 @@ impl Deriver<'_> {
         }
     }
 
+    /// Tables that are dropped together do not keep each other: the foreign keys between them go
+    /// first.
+    pub(super) fn untie(&mut self, names: &[ObjectName]) -> Result<()> {
+        let mut tables = Vec::new();
+        for name in names {
+            if let Some(Relation::Table(t)) = self.catalog.find_relation(self.names(), &Name::from_ast(name)?)? {
+                tables.push(t.id);
+            }
+        }
+        for id in &tables {
+            let mut table = self.table_by_id(*id)?;
+            let is_between = |fk: &ForeignKey| fk.parent != *id && tables.contains(&fk.parent);
+            for fk in table.foreign_keys.iter().filter(|fk| is_between(fk)) {
+                self.detach(&table, fk)?;
+            }
+            if table.foreign_keys.iter().any(is_between) {
+                table.foreign_keys.retain(|fk| !is_between(fk));
+                self.put(table);
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn drop_table_by_id(&mut self, id: DescriptorId, cascade: bool) -> Result<()> {
         let table = self.table_by_id(id)?;
         let children: Vec<(DescriptorId, DescriptorId)> = table.referenced_by.iter().copied().filter(|(t, _)| *t != id).collect();

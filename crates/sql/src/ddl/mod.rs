@@ -300,6 +300,9 @@ impl<'a> Deriver<'a> {
     }
 
     fn drop(&mut self, kind: ObjectType, names: &[ObjectName], if_exists: bool, cascade: bool) -> Result<&'static str> {
+        if kind == ObjectType::Table && names.len() > 1 {
+            self.untie(names)?;
+        }
         for name in names {
             match kind {
                 ObjectType::Table => self.drop_table(name, if_exists, cascade)?,

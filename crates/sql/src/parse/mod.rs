@@ -130,7 +130,7 @@ fn tokens_of(dialect: &PostgreSqlDialect, text: &str) -> Result<Vec<TokenWithSpa
         let message = "zero-length delimited identifier at or near \"\"\"\"";
         return Err(Error::sql("42601", message).at(Place { text }.position(t.span.start)));
     }
-    if let Some((junk, start)) = tokens.iter().enumerate().find_map(|(at, t)| junk_after(t, tokens.get(at + 1))) {
+    if let Some((junk, start)) = (0..tokens.len()).find_map(|at| junk_after(&tokens, at)) {
         let message = format!("trailing junk after numeric literal at or near \"{junk}\"");
         return Err(Error::sql("42601", message).at(Place { text }.position(start)));
     }
@@ -146,12 +146,15 @@ fn tokens_of(dialect: &PostgreSqlDialect, text: &str) -> Result<Vec<TokenWithSpa
 }
 
 /// A number and what follows it without a space, if it looks like a name (PostgreSQL 15, release
-/// notes), and where it begins.
-fn junk_after(t: &TokenWithSpan, next: Option<&TokenWithSpan>) -> Option<(String, Location)> {
-    let Token::Number(number, _) = &t.token else { return None };
-    match next.map(|t| &t.token) {
-        Some(Token::Word(w)) if w.quote_style.is_none() => Some((format!("{number}{}", w.value), t.span.start)),
-        _ => number.contains('_').then(|| (number.clone(), t.span.start)),
+/// notes), and where it begins. A region may be called `ap-south-1a`.
+fn junk_after(tokens: &[TokenWithSpan], at: usize) -> Option<(String, Location)> {
+    let Token::Number(number, _) = &tokens[at].token else { return None };
+    let before = at.checked_sub(2).map(|word| (&tokens[word].token, &tokens[word + 1].token));
+    let start = tokens[at].span.start;
+    match tokens.get(at + 1).map(|t| &t.token) {
+        _ if matches!(before, Some((Token::Word(_), Token::Minus))) => None,
+        Some(Token::Word(w)) if w.quote_style.is_none() => Some((format!("{number}{}", w.value), start)),
+        _ => number.contains('_').then(|| (number.clone(), start)),
     }
 }
 

@@ -1,15 +1,16 @@
 //! Scalar subqueries that aggregate the rows of the outer row become joins, and so do LATERAL ones,
-//! and `EXISTS` inside of expressions: what they ask for is computed once for all groups, and looked
-//! up.
+//! and `EXISTS` inside of expressions: what they ask for is computed once for all groups, and
+//! looked up.
 //!
 //! `(SELECT count(*) FROM b WHERE b.aid = a.id)` is the group of `a.id` in `b` grouped by `aid`. A
 //! row without a group has 0 for a count, and NULL for the other aggregates. That is so where all
-//! that ties the subquery to the outer row is equalities with columns of its own. `EXISTS` is whether
-//! there is such a group.
+//! that ties the subquery to the outer row is equalities with columns of its own. `EXISTS` is
+//! whether there is such a group.
 //!
 //! Groups that no outer row asks for are computed as well. So nothing in them may fail (the sum of
-//! a `numeric` of 131,072 digits aside), and statistics have to say that enough outer rows ask. And all groups are computed anew whenever the relation is: so it is
-//! not one that depends on rows outside of it.
+//! a `numeric` of 131,072 digits aside), and statistics have to say that enough outer rows ask. And
+//! all groups are computed anew whenever the relation is: so it is not one that depends on rows
+//! outside of it.
 
 use super::access;
 use super::estimate::{self, Known};

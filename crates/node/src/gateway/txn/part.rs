@@ -34,7 +34,8 @@ pub(super) struct Part {
     /// Values fetched ahead with their `until`, at the present snapshot.
     pub prefetched: BTreeMap<Key, (Option<Bytes>, Timestamp)>,
     pub prefetched_columns: ColumnMask,
-    /// Where in the read entries those beyond [`ENTRIES_MANY`] are, by a hash of what they are about.
+    /// Where in the read entries those beyond [`ENTRIES_MANY`] are, by a hash of what they are
+    /// about.
     recorded: HashMap<u64, usize>,
 }
 

@@ -126,7 +126,7 @@ fn joined(rel: &Rel) -> usize {
 /// by the part that meets an item.
 fn in_turn(items: &mut [Expr], left: impl Fn(f64) -> f64, rel: &mut Rel, mut asking: Asking) {
     for item in items {
-        // Nobody knows how many rows a subquery lets pass: all may be left.
+        // The part of the rows that a subquery lets pass has no estimate: all count as left.
         let is_known = !item.has_subquery();
         let passing = asking.known.selectivity(std::slice::from_ref(item));
         replace(item, rel, asking);

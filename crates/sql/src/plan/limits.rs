@@ -1,4 +1,5 @@
-//! What binding and planning may use: stack, and time as long as somebody waits.
+//! Limits of binding and planning: the stack of the thread, and whether the session still waits for
+//! the plan.
 //!
 //! How much stack a recursion has used is measured as PostgreSQL's `check_stack_depth` does it, by
 //! the distance of two addresses. The parser bounds the depth of what it accepts; what a level
@@ -19,7 +20,8 @@ use std::sync::Weak;
 const STACK_BYTES_MAX: usize = 640 << 10;
 
 thread_local! {
-    /// What lives as long as somebody waits for the work of this thread.
+    /// A reference that dies when the session that asked for this thread's work stops waiting.
+    /// `None`: the work is done on the session's own thread.
     static WAITING: RefCell<Option<Weak<()>>> = const { RefCell::new(None) };
 }
 
@@ -30,7 +32,8 @@ pub(crate) fn mark() -> usize {
     std::ptr::addr_of!(here) as usize
 }
 
-/// 54001 if too much of the stack was used since the mark; 57014 if nobody waits.
+/// 54001 if too much of the stack was used since the mark; 57014 if the session that asked for this
+/// thread's work has stopped waiting.
 pub(crate) fn check(base: usize) -> Result<()> {
     if mark().abs_diff(base) > STACK_BYTES_MAX {
         return Err(crate::parse::too_deep());
@@ -38,14 +41,15 @@ pub(crate) fn check(base: usize) -> Result<()> {
     if is_abandoned() { Err(Error::sql("57014", "canceling statement due to user request")) } else { Ok(()) }
 }
 
-/// Whether nobody waits for the work of this thread; what it comes to is not looked at.
+/// Whether the session that asked for this thread's work has stopped waiting. The result of the work
+/// is dropped then.
 pub(crate) fn is_abandoned() -> bool {
     WAITING.with_borrow(|waiting| waiting.as_ref().is_some_and(|w| w.strong_count() == 0))
 }
 
-/// Does work for somebody who waits as long as `waiting` lives.
+/// Does work for a session. The session waits as long as `waiting` lives.
 pub(crate) fn while_waited_for<R>(waiting: Weak<()>, work: impl FnOnce() -> R) -> R {
-    /// Forgets them, also after a panic.
+    /// Forgets the session, also after a panic.
     struct Forget;
     impl Drop for Forget {
         fn drop(&mut self) {

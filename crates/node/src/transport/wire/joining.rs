@@ -64,8 +64,8 @@ pub struct Newcomer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ask {
     Who,
-    /// Promise to found no cluster, and to help nobody else to found one, until this candidacy is
-    /// over.
+    /// The sender asks for a promise: the receiver founds no cluster, and helps no other process to
+    /// found one, until this candidacy of the sender's is over.
     Pledge {
         candidacy: u64,
     },

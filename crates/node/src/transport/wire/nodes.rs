@@ -105,7 +105,7 @@ pub struct ClockReport {
 pub struct NodeStatus {
     pub node: NodeRecord,
     pub is_live: bool,
-    /// It has been silent for so long that its replicas are made anew elsewhere.
+    /// The node has been silent for so long that its replicas are made again on other nodes.
     pub is_dead: bool,
     /// Round trip to it from the node asked, in microseconds; 0 for itself.
     pub round_trip_micros: u64,

@@ -41,8 +41,8 @@ pub(crate) fn check(base: usize) -> Result<()> {
     if is_abandoned() { Err(Error::sql("57014", "canceling statement due to user request")) } else { Ok(()) }
 }
 
-/// Whether the session that asked for this thread's work has stopped waiting. The result of the work
-/// is dropped then.
+/// Whether the session that asked for this thread's work has stopped waiting. The result of the
+/// work is dropped then.
 pub(crate) fn is_abandoned() -> bool {
     WAITING.with_borrow(|waiting| waiting.as_ref().is_some_and(|w| w.strong_count() == 0))
 }

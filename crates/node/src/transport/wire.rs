@@ -602,6 +602,7 @@ impl Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::local::room::Left;
     use meridian_pki::PublicKey;
 
     #[test]

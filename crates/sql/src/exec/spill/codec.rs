@@ -134,7 +134,7 @@ impl Codec {
             NUMERIC_PLUS_INFINITY => Datum::Numeric(Numeric::PosInfinity),
             NUMERIC_MINUS_INFINITY => Datum::Numeric(Numeric::NegInfinity),
             // A copy: a part of the block would keep the whole of it in memory.
-            TEXT => Datum::Text(Text::from_stored(Bytes::copy_from_slice(take_sized(from)?))),
+            TEXT => Datum::Text(Text::from(take_text(from)?)),
             BYTEA => Datum::Bytea(Bytes::copy_from_slice(take_sized(from)?)),
             DATE => Datum::Date(i32::from_le_bytes(take_fixed(from)?)),
             TIME => Datum::Time(i64::from_le_bytes(take_fixed(from)?)),
@@ -145,10 +145,7 @@ impl Codec {
                 months: i32::from_le_bytes(take_fixed(from)?),
             }),
             UUID => Datum::Uuid(take_fixed(from)?),
-            JSONB => {
-                let text = std::str::from_utf8(take_sized(from)?).map_err(|_| damaged())?;
-                Datum::Jsonb(Arc::new(jsonb::parse(text).map_err(|_| damaged())?))
-            }
+            JSONB => Datum::Jsonb(Arc::new(jsonb::parse(take_text(from)?).map_err(|_| damaged())?)),
             ARRAY => {
                 let element = self.elements.get(take_len(from)?).ok_or_else(damaged)?.clone();
                 let count = take_len(from)?;
@@ -208,6 +205,10 @@ fn take_sized<'a>(from: &mut &'a [u8]) -> Result<&'a [u8]> {
     Ok(bytes)
 }
 
+fn take_text<'a>(from: &mut &'a [u8]) -> Result<&'a str> {
+    std::str::from_utf8(take_sized(from)?).map_err(|_| damaged())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -248,6 +249,12 @@ mod tests {
                 }),
             ]
         })
+    }
+
+    #[test]
+    fn text_that_is_not_utf8_is_damage() {
+        let row = [1, TEXT, 1, 0xFF];
+        assert_eq!(Codec::default().take_row(&mut &row[..]).unwrap_err().sqlstate(), "XX001");
     }
 
     proptest! {

@@ -21,9 +21,9 @@
 //! A script whose first line is `-- postgres: same` claims PostgreSQL's behaviour. Its errors are
 //! compared by SQLSTATE, message, detail and hint.
 //! [`scripts_that_claim_postgres_behaviour_have_it`] runs it there too. That test is ignored unless
-//! it is asked for, as `.ci/run postgres` does: it needs a PostgreSQL, at `MERIDIAN_POSTGRES`
-//! (`host:port` or `socket directory:port`, user `postgres`, trusted).
+//! it is asked for, as `.ci/run postgres` does: it needs a [`Postgres`].
 
+use crate::postgres::Postgres;
 use futures::FutureExt;
 use meridian_base::SessionId;
 use meridian_sql::session::{ClientSession, Session, SessionOptions};
@@ -269,13 +269,11 @@ async fn run_there(client: &tokio_postgres::Client, text: &str) -> String {
 #[test]
 #[ignore = "needs a PostgreSQL: .ci/run postgres"]
 fn scripts_that_claim_postgres_behaviour_have_it() {
-    let address = std::env::var("MERIDIAN_POSTGRES").expect("MERIDIAN_POSTGRES=host:port names a server to compare with");
+    let postgres = Postgres::alone();
     let mut compared = 0;
-    let (host, port) = address.split_once(':').expect("MERIDIAN_POSTGRES=host:port");
     let mut differences = String::new();
     runtime().block_on(async {
-        let config = format!("host={host} port={port} user=postgres dbname=postgres");
-        let (client, said, connection) = connect(&config).await;
+        let (client, said, connection) = connect(postgres.config()).await;
         for path in scripts() {
             let steps = read(&path);
             if !steps.first().is_some_and(|s| s.text.starts_with("-- postgres: same")) {

@@ -3,4 +3,5 @@
 
 mod generated;
 mod golden;
+mod postgres;
 mod privileges;

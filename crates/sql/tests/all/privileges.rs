@@ -5,6 +5,7 @@
 //! compares it with a server again: it is ignored unless it is asked for, as `.ci/run postgres`
 //! does, and writes the file if `UPDATE_GOLDEN=1` is set.
 
+use crate::postgres::Postgres;
 use futures::StreamExt;
 use meridian_base::SessionId;
 use meridian_sql::env::Environment;
@@ -512,9 +513,8 @@ fn the_matrix_is_as_postgres_has_it() {
 #[test]
 #[ignore = "needs a PostgreSQL: .ci/run postgres"]
 fn the_matrix_is_postgres() {
-    let address = std::env::var("MERIDIAN_POSTGRES").expect("MERIDIAN_POSTGRES=host:port names a server to compare with");
-    let (host, port) = address.split_once(':').expect("MERIDIAN_POSTGRES=host:port");
-    let config = format!("host={host} port={port} user=postgres dbname=postgres");
+    let postgres = Postgres::alone();
+    let config = postgres.config().to_string();
     let answered = runtime().block_on(async { matrix(&mut There::connect(config).await, "postgres").await });
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(file(), answered.join("\n") + "\n").expect("a writable file");

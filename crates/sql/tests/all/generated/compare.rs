@@ -51,10 +51,8 @@ pub struct Servers {
 const TIMEOUT: &str = "set statement_timeout = '2s'";
 
 impl Servers {
-    pub async fn connect(address: &str) -> Servers {
-        let (host, port) = address.split_once(':').expect("MERIDIAN_POSTGRES=host:port");
-        let config = format!("host={host} port={port} user=postgres dbname=postgres");
-        let (postgres, connection) = tokio_postgres::connect(&config, tokio_postgres::NoTls).await.expect("a PostgreSQL server");
+    pub async fn connect(config: &str) -> Servers {
+        let (postgres, connection) = tokio_postgres::connect(config, tokio_postgres::NoTls).await.expect("a PostgreSQL server");
         Servers { postgres, connection: tokio::spawn(connection), here: Vec::new() }
     }
     pub async fn close(self) {

@@ -8,8 +8,7 @@
 //! * `MERIDIAN_QUERIES_COUNT`: how many follow.
 //! * `MERIDIAN_QUERIES_SHOW`: writes every query and what came of it.
 //!
-//! As the golden scripts, it needs a PostgreSQL at `MERIDIAN_POSTGRES`; `.ci/run postgres` starts
-//! one.
+//! It needs a [`Postgres`]; `.ci/run postgres` starts one.
 
 mod change;
 mod choices;
@@ -18,6 +17,7 @@ mod expr;
 mod query;
 mod schema;
 
+use crate::postgres::Postgres;
 use choices::Choices;
 use compare::{Comparison, Servers};
 use expr::Generator;
@@ -39,7 +39,7 @@ fn number(name: &str, otherwise: u64) -> u64 {
 #[test]
 #[ignore = "needs a PostgreSQL: .ci/run postgres"]
 fn generated_queries_are_answered_as_postgres_does() {
-    let address = std::env::var("MERIDIAN_POSTGRES").expect("MERIDIAN_POSTGRES=host:port names a server to compare with");
+    let postgres = Postgres::alone();
     // Another slice with every commit, if there is one.
     let first = number("MERIDIAN_QUERIES_SEED", number("CI_SLICE", 0) % 1_000_000 * ROUND);
     let count = number("MERIDIAN_QUERIES_COUNT", 500);
@@ -48,7 +48,7 @@ fn generated_queries_are_answered_as_postgres_does() {
     let mut differences = Vec::new();
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     runtime.block_on(async {
-        let mut servers = Servers::connect(&address).await;
+        let mut servers = Servers::connect(postgres.config()).await;
         let mut next = first;
         while next < first + count {
             if next == first || next.is_multiple_of(ROUND) {

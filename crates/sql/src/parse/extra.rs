@@ -382,13 +382,13 @@ fn alter_index(c: &mut Cursor) -> Result<Kind> {
     Ok(Kind::AlterIndex { index, if_exists, action })
 }
 
-/// `DROP INDEX` of indexes that are named with their tables; any other is sqlparser's.
+/// `DROP INDEX CONCURRENTLY`, which is what every one does, and of indexes that are named with their
+/// tables; any other is sqlparser's.
 fn drop_index(c: &mut Cursor) -> Result<Option<Kind>> {
     c.expect(&["drop", "index"])?;
-    if !c.has_token(&Token::AtSign) {
+    if !c.take(&["concurrently"]) && !c.has_token(&Token::AtSign) {
         return Ok(None);
     }
-    let _ = c.take(&["concurrently"]);
     let if_exists = c.take(&["if", "exists"]);
     let mut indexes = vec![index_ref(c)?];
     while c.take_token(&Token::Comma) {

@@ -24,19 +24,31 @@ POSITION: 95
 
 select percentile_cont(0.5) within group (order by v) from o;
 ----
-ERROR 42883: function percentile_cont(numeric) does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+ERROR 0A000: function percentile_cont is not supported
 POSITION: 8
 
 select mode() within group (order by v) from o;
 ----
-ERROR 42883: function mode() does not exist
-HINT: No function matches the given name and argument types. You might need to add explicit type casts.
+ERROR 0A000: function mode is not supported
 POSITION: 8
 
 select grouping(id) from o group by id;
 ----
-ERROR 42883: function grouping(integer) does not exist
+ERROR 0A000: function grouping is not supported
+POSITION: 8
+
+select pg_sleep(1);
+----
+ERROR 0A000: function pg_sleep is not supported
+POSITION: 8
+
+select * from jsonb_path_query('[1]', '$[*]');
+----
+ERROR 0A000: function jsonb_path_query is not supported
+
+select no_such_function(1);
+----
+ERROR 42883: function no_such_function(integer) does not exist
 HINT: No function matches the given name and argument types. You might need to add explicit type casts.
 POSITION: 8
 

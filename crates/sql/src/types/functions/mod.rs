@@ -16,6 +16,7 @@ mod comparison;
 mod datetime;
 pub mod json;
 mod md5;
+mod missing;
 pub mod pattern;
 pub mod registry;
 mod resolve;

@@ -1,5 +1,6 @@
 //! Which overload a call means (PostgreSQL manual, 10.2 and 10.3).
 
+use super::missing::is_missing;
 use super::registry::{Body, Def, Param, Registry};
 use super::{Aggregate, Call, Function, FunctionKind, SetFunction, Volatility};
 use crate::types::cast::{can_cast, cast, is_immutable_cast, select_common_type};
@@ -275,6 +276,9 @@ impl Registry {
 
     fn find(&self, name: &str, args: &[Type]) -> Result<&Def> {
         let defs = self.functions.get(name).map(Vec::as_slice).unwrap_or_default();
+        if defs.is_empty() && is_missing(name) {
+            return Err(Error::unsupported(format!("function {name} is not supported")));
+        }
         match choose(defs.iter(), args) {
             Choice::One(def) => Ok(def),
             Choice::None => Err(Error::sql("42883", format!("function {name}({}) does not exist", list(args)))

@@ -1,0 +1,27 @@
+-- postgres: same
+create table t (id int primary key, s text);
+----
+(CREATE TABLE)
+
+create index t_s on t (s);
+----
+(CREATE INDEX)
+
+drop index concurrently t_s;
+----
+(DROP INDEX)
+
+drop index concurrently t_s;
+----
+ERROR 42704: index "t_s" does not exist
+
+drop index concurrently if exists t_s;
+----
+(DROP INDEX)
+
+select indexname from pg_indexes where tablename = 't' and schemaname = 'public';
+----
+indexname
+t_pkey
+(SELECT 1)
+

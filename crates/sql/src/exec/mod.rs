@@ -61,6 +61,7 @@ use crate::types::{Datum, Type};
 use eval::{Kept, Row};
 use meridian_base::{Error, Result};
 use op::Op;
+use spill::list::List;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -89,7 +90,7 @@ pub(crate) struct Runtime<'r, T> {
 pub(crate) struct Shared {
     pub(crate) memo: Memo,
     pub(crate) work_tables: BTreeMap<u32, Arc<Kept>>,
-    pub(crate) ctes: HashMap<(u32, Exact), Arc<Kept>>,
+    ctes: HashMap<(u32, Exact), Arc<List>>,
     /// Bytes that operators hold.
     pub(crate) memory: usize,
     /// Bytes of results that are kept for whoever asks again.

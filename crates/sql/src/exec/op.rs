@@ -9,6 +9,7 @@ use super::scan::ScanState;
 use super::skip::Skip;
 use super::sort::sort_key;
 use super::spill::Merge;
+use super::spill::list::{List, Listing, Place};
 use super::{BATCH, BATCH_BYTES, Runtime, aggregate, batch, dml, join, lock_rows, numbers, sets, size, window};
 use crate::env::Transaction;
 use crate::plan::eval::bulk::Bulk;
@@ -36,6 +37,7 @@ pub(crate) enum State {
     Rows(Bulk<VecDeque<Row>>),
     /// Complete rows that other operators read too, and how many of them this one has read.
     Shared(Arc<Kept>, usize),
+    Listed(Arc<List>, Place),
     Input(Box<Op>),
     /// Rows of the input that are not computed from yet.
     Project {
@@ -232,12 +234,49 @@ impl Op {
             self.state = match node {
                 Node::Cte { id, body, step, args, .. } => {
                     let args = eval_all(args, &[], &self.frame, rt).await?;
-                    State::Shared(cte(*id, body, step.as_ref(), args, rt).await?, 0)
+                    State::Listed(self.cte(*id, body, step.as_ref(), args, rt).await?, Place::default())
                 }
                 _ => State::Rows(VecDeque::from(self.all_rows(node, rt).await?).into()),
             };
         }
-        Ok(self.ready())
+        match &mut self.state {
+            State::Listed(rows, place) => rows.next(place, rt).await,
+            _ => Ok(self.ready()),
+        }
+    }
+
+    /// A common table expression, computed once per statement and frame.
+    async fn cte<T: Transaction>(
+        &self,
+        id: u32,
+        body: &Arc<Node>,
+        step: Option<&(Arc<Node>, bool)>,
+        args: Row,
+        rt: &mut Runtime<'_, T>,
+    ) -> Result<Arc<List>> {
+        let key = (id, Exact(args));
+        if let Some(rows) = rt.shared.ctes.get(&key) {
+            return Ok(rows.clone());
+        }
+        let frame: Frame = key.1.0.clone().into();
+        let before = rt.shared.memory;
+        let rows = match step {
+            None => {
+                let mut rows = Listing::new();
+                let mut op = Op::new(body, &frame);
+                while let Some(next) = op.next(rt, usize::MAX).await? {
+                    rows.extend(next, rt).await?;
+                }
+                rows
+            }
+            Some((step, distinct)) => recursive(id, body, step, *distinct, &frame, rt).await?,
+        };
+        let rows = Arc::new(rows.finish());
+        rt.note_disk(&self.node, rows.bytes());
+        rt.shared.lasting += rt.shared.memory.saturating_sub(before);
+        rt.shared.memory = before;
+        rt.shared.ctes.insert(key, rows.clone());
+        Ok(rows)
     }
 
     /// A batch of the rows that are there.
@@ -547,51 +586,47 @@ async fn first_of_sorted<T: Transaction>(
     first.finish(rt).await
 }
 
-/// A common table expression, computed once per statement and frame.
-async fn cte<T: Transaction>(
+/// All rows of a recursive common table expression. `distinct`: each once.
+async fn recursive<T: Transaction>(
     id: u32,
     body: &Arc<Node>,
-    step: Option<&(Arc<Node>, bool)>,
-    args: Row,
+    step: &Arc<Node>,
+    distinct: bool,
+    frame: &Frame,
     rt: &mut Runtime<'_, T>,
-) -> Result<Arc<Kept>> {
-    let key = (id, Exact(args));
-    if let Some(rows) = rt.shared.ctes.get(&key) {
-        return Ok(rows.clone());
+) -> Result<Listing> {
+    let mut all = Listing::new();
+    let mut seen: Bulk<BTreeSet<Row>> = Bulk::default();
+    // Each round works on the rows that the one before it added.
+    let mut held = rt.shared.memory;
+    let mut work = Kept::from(collect(body, frame, rt).await?);
+    if distinct {
+        work = unseen(work, &mut seen, rt).await?;
     }
-    let frame: Frame = key.1.0.clone().into();
-    let before = rt.shared.memory;
-    let mut rows = Kept::from(collect(body, &frame, rt).await?);
-    if let Some((step, distinct)) = step {
-        let mut seen: Bulk<BTreeSet<Row>> = Bulk::default();
-        if *distinct {
-            rows = unseen(rows, &mut seen, rt).await?;
+    while !work.is_empty() {
+        rt.pause().await?;
+        let of_work = rt.shared.memory.saturating_sub(held);
+        all.extend(copies(&work, rt).await?.take(), rt).await?;
+        held = rt.shared.memory;
+        let outer = rt.shared.work_tables.insert(id, Arc::new(work));
+        let next = collect(step, frame, rt).await;
+        match outer {
+            Some(w) => rt.shared.work_tables.insert(id, w),
+            None => rt.shared.work_tables.remove(&id),
+        };
+        work = Kept::from(next?);
+        if !distinct {
+            // The rows that the round was about. Those that were seen stay.
+            rt.shared.memory = rt.shared.memory.saturating_sub(of_work);
+            held = held.saturating_sub(of_work);
         }
-        // Each round works on the rows that the one before it added.
-        let mut work = copies(&rows, rt).await?;
-        while !work.is_empty() {
-            rt.pause().await?;
-            let outer = rt.shared.work_tables.insert(id, Arc::new(work));
-            let next = collect(step, &frame, rt).await;
-            match outer {
-                Some(w) => rt.shared.work_tables.insert(id, w),
-                None => rt.shared.work_tables.remove(&id),
-            };
-            work = Kept::from(next?);
-            // Subqueries over the work table must not answer for the next round.
-            rt.shared.forget_subqueries();
-            if *distinct {
-                work = unseen(work, &mut seen, rt).await?;
-            }
-            rt.keep(&work)?;
-            rows.extend(copies(&work, rt).await?.take());
+        // Subqueries over the work table must not answer for the next round.
+        rt.shared.forget_subqueries();
+        if distinct {
+            work = unseen(work, &mut seen, rt).await?;
         }
     }
-    let rows = Arc::new(rows);
-    rt.shared.lasting += rt.shared.memory.saturating_sub(before);
-    rt.shared.memory = before;
-    rt.shared.ctes.insert(key, rows.clone());
-    Ok(rows)
+    Ok(all)
 }
 
 /// The rows that were not seen before.

@@ -161,7 +161,7 @@ pub(crate) enum SetOp {
     Except,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SortKey {
     pub(crate) expr: Expr,
     pub(crate) descending: bool,

@@ -164,7 +164,10 @@ Limit
   ->  Sort
         Sort Key: #1
         ->  WindowAgg
-              ->  Seq Scan on wo  (rows=10000)
+              ->  WindowAgg in order
+                    ->  Sort in batches
+                          Sort Key: wo.id
+                          ->  Seq Scan on wo  (rows=10000)
 Regions: us-east1
 (EXPLAIN)
 

@@ -13,6 +13,7 @@
 
 pub(super) mod beyond;
 mod codec;
+pub(super) mod list;
 
 use super::sort::{Keyed, Way, sort_by};
 use super::{BATCH, MEMORY_BYTES_MAX, Row, Runtime};

@@ -129,3 +129,27 @@ fn a_union_gives_its_first_rows_at_once() {
         }
     });
 }
+
+#[test]
+fn windows_and_with_queries_that_have_no_room_go_through_a_file() {
+    block_on(async {
+        let env = after(MANY).await;
+        for query in [
+            "select id, d, sum(a) over (partition by b order by id), rank() over (order by c, id) from many",
+            "select id, d, count(*) over (partition by a % 7, b), lag(b) over (order by a, id) from many",
+            "with m as materialized (select * from many) select x.id, y.d from m as x join m as y on x.id = y.id + 1",
+            "with m as materialized (select * from many) select id, d, (select max(a) from m as y where y.id = x.id % 3) from m as x
+                where id < 40",
+            "with recursive r (n, s) as (select 1, repeat('x', 100) union all select n + 1, s from r where n < 10000)
+                select n, s from r",
+        ] {
+            let (whole, mut expected, _) = run_in(&env, query, &[], MEMORY_BYTES_MAX).await;
+            whole.unwrap();
+            let (mut rows, written) = spilling(&env, query, 1_500_000).await;
+            expected.sort();
+            rows.sort();
+            assert!(rows == expected && rows.len() > 30, "{query}");
+            assert!(written > 500_000, "{query}");
+        }
+    });
+}

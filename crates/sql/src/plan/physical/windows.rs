@@ -44,11 +44,53 @@ impl Compiler<'_> {
             self.cost = cost;
             (b, plans, in_order) = self.rows_of_windows(input, &calls, &below, order, None)?;
         }
+        if !in_order && most.is_none() {
+            return self.sorted_windows(b, &calls, plans);
+        }
         let layout = b.layout.iter().copied().chain(calls.iter().map(|c| c.0)).collect();
         let (order, fixed) = if in_order { (b.order, b.fixed) } else { Default::default() };
         let most = most.filter(|_| ends_early(&plans, in_order));
         let node = Arc::new(Node::Window { input: b.node, calls: plans, in_order, most });
         Ok(Built { node, layout, order, fixed, rows: b.rows, is_counted: false })
+    }
+
+    /// Rows in the order of each window in turn, where that is enough for its calls; the others look
+    /// at all rows at once.
+    fn sorted_windows(&mut self, b: Built, calls: &[&(ColId, WindowCall)], plans: Vec<WindowPlan>) -> Result<Built> {
+        let mut groups: Vec<(bool, Vec<(&(ColId, WindowCall), WindowPlan)>)> = Vec::new();
+        for (call, plan) in calls.iter().copied().zip(plans) {
+            let may_come = is_sortable(&call.1) && (!call.1.partition.is_empty() || plan.runs());
+            let is_alike = |(sorted, group): &&mut (bool, Vec<(&(ColId, WindowCall), WindowPlan)>)| {
+                let first = &group[0].0.1;
+                *sorted == may_come && (!may_come || first.partition == call.1.partition && first.order == call.1.order)
+            };
+            match groups.iter_mut().find(is_alike) {
+                Some((_, group)) => group.push((call, plan)),
+                None => groups.push((may_come, vec![(call, plan)])),
+            }
+        }
+        let mut node = b.node;
+        let mut layout = b.layout.clone();
+        let mut order = Vec::new();
+        for (in_order, group) in groups {
+            let (calls, plans): (Vec<_>, Vec<WindowPlan>) = group.into_iter().unzip();
+            layout.extend(calls.iter().map(|c| c.0));
+            order.clear();
+            if in_order {
+                let of = &calls[0].1;
+                let partition = of.partition.iter().map(|e| SortKey { expr: e.clone(), descending: false, nulls_first: false });
+                let keys: Vec<SortKey> = partition.chain(of.order.iter().cloned()).collect();
+                let of_column =
+                    |k: &SortKey| if let Expr::Column(c) = k.expr { Some((c, k.descending, k.nulls_first)) } else { None };
+                order = keys.iter().map_while(of_column).collect();
+                if !keys.is_empty() {
+                    let keys = self.sort_keys(&keys, &b.layout)?;
+                    node = Arc::new(Node::Sort { input: node, keys, sorted: 0, is_gradual: false, most: None });
+                }
+            }
+            node = Arc::new(Node::Window { input: node, calls: plans, in_order, most: None });
+        }
+        Ok(Built { node, layout, order, fixed: b.fixed, rows: b.rows, is_counted: false })
     }
 
     /// The rows that calls are about, and whether they can be looked at as they come. `first`: how
@@ -113,6 +155,13 @@ impl Compiler<'_> {
             end: bound(&w.frame.end, self)?,
         })
     }
+}
+
+/// Whether what a window is made of may be computed twice for a row: to sort it, and to tell it from
+/// the next one.
+fn is_sortable(call: &WindowCall) -> bool {
+    let mut keys = call.partition.iter().chain(call.order.iter().map(|k| &k.expr));
+    keys.all(|e| !e.is_volatile() && !e.needs_executor())
 }
 
 /// Whether a bound on the first result leaves out rows: they may matter to other calls.

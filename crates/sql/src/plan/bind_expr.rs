@@ -1,6 +1,7 @@
 //! Binds scalar expressions.
 
 use super::binder::{Binder, Typed};
+use super::rel::{Cte, Rel};
 use super::syntax::row_items;
 use super::syntax::unnest;
 use crate::catalog::system::FUNCTIONS;
@@ -584,7 +585,7 @@ impl Binder<'_> {
             Some(cmp) => Meets::Row(Arc::new(RowMeets { cmp, equal: how, strict: ordered })),
             None => how.remove(0),
         };
-        let rel = super::rel::Rel::Project { input: Box::new(rel), exprs: casts };
+        let rel = Rel::Project { input: Box::new(rel), exprs: casts };
         // Rows that the subquery locks are chosen by it alone: once they are, an index finds those
         // of their keys.
         let is_scalar = |ty: &Type| ty.element().is_none() && !matches!(ty, Type::Char(_) | Type::Record);
@@ -599,10 +600,22 @@ impl Binder<'_> {
             let array = self.make_subquery(SubqueryKind::Array(element), rel);
             return Ok(Expr::Quantified(Box::new(Quantified { left, meets, array, all: false })));
         }
+        let rel = self.claimed_once(rel);
         Ok(self.make_subquery(SubqueryKind::Quantified { left: left_exprs, meets, quantifier }, rel))
     }
 
-    pub(crate) fn make_subquery(&mut self, kind: SubqueryKind, rel: super::rel::Rel) -> Expr {
+    /// Rows that are locked where they are read are read once: as those of a common table
+    /// expression, with which a join may look for others.
+    fn claimed_once(&mut self, rel: Rel) -> Rel {
+        if !super::unnest::is_locked(&rel) || !rel.free_columns().is_empty() || matches!(rel, Rel::Cte { .. }) {
+            return rel;
+        }
+        let cols = rel.cols().iter().map(|_| self.fresh()).collect();
+        let cte = Cte { id: self.slot(), name: "any_subquery".into(), body: rel, step: None, is_materialized: true };
+        Rel::Cte { cte: Arc::new(cte), cols }
+    }
+
+    pub(crate) fn make_subquery(&mut self, kind: SubqueryKind, rel: Rel) -> Expr {
         Expr::Subquery(Box::new(Subquery { slot: self.slot(), kind, body: SubqueryBody::Logical(Arc::new(rel)) }))
     }
 

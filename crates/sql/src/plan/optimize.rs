@@ -136,15 +136,16 @@ fn push(rel: Rel, mut conds: Vec<Expr>, uses: &Uses) -> Rel {
             above_of(own_subqueries(Rel::Limit { input, limit, offset }, uses), conds, uses)
         }
         Rel::Distinct { input, on } => {
-            let (down, above): (Vec<_>, Vec<_>) =
-                conds.into_iter().partition(|c| is_of_columns(c, &[on.as_deref().unwrap_or(&[])]));
+            let (own, lists) = (input.cols(), [on.as_deref().unwrap_or(&[])]);
+            let (down, above): (Vec<_>, Vec<_>) = conds.into_iter().partition(|c| is_of_columns(c, &own, &lists));
             let input = Box::new(push(*input, down, uses));
             above_of(own_subqueries(Rel::Distinct { input, on }, uses), above, uses)
         }
         Rel::Window { input, calls } => {
             // A condition on what all windows are partitioned by drops whole partitions.
             let partitions: Vec<&[Expr]> = calls.iter().map(|(_, call)| &call.partition[..]).collect();
-            let (down, above): (Vec<_>, Vec<_>) = conds.into_iter().partition(|c| is_of_columns(c, &partitions));
+            let own = input.cols();
+            let (down, above): (Vec<_>, Vec<_>) = conds.into_iter().partition(|c| is_of_columns(c, &own, &partitions));
             let before = uses.first.take();
             let input = Box::new(push(*input, down, uses));
             uses.first.set(before);
@@ -442,11 +443,12 @@ fn push_dml(dml: &Dml, cols: Vec<ColId>, conds: Vec<Expr>, uses: &Uses) -> Rel {
     above_of(Rel::Dml { dml: Arc::new(dml), cols }, conds, uses)
 }
 
-/// Whether a condition is about columns that are in each of these lists: of rows that are alike in
-/// one of the lists it keeps all or none.
-fn is_of_columns(c: &Expr, lists: &[&[Expr]]) -> bool {
+/// Whether a condition is about columns of a relation that are in each of these lists, and perhaps
+/// about an outer row: of rows that are alike in one of the lists it keeps all or none.
+fn is_of_columns(c: &Expr, own: &[ColId], lists: &[&[Expr]]) -> bool {
     let is_in = |list: &&[Expr], id: &ColId| list.iter().any(|e| matches!(e, Expr::Column(c) if c == id));
-    let columns = c.columns();
+    let mut columns = c.columns();
+    columns.retain(|id| own.contains(id));
     !columns.is_empty()
         && !c.needs_executor()
         && !c.is_volatile()

@@ -66,6 +66,7 @@ pub(crate) fn compile(
         known,
         first: None,
         cost: 0.0,
+        is_trial: false,
     };
     let need: BTreeSet<ColId> = out.iter().copied().collect();
     let built = c.rel(rel, &need, None)?;
@@ -88,6 +89,8 @@ struct Compiler<'c> {
     first: Option<f64>,
     /// Of what was compiled so far.
     cost: f64,
+    /// Whether only the cost is asked for.
+    is_trial: bool,
 }
 
 /// A common table expression, planned once however often it is named.
@@ -102,9 +105,10 @@ struct CompiledCte {
 impl Compiler<'_> {
     /// For a plan with a frame of its own.
     fn inner(&mut self, args: Vec<ColId>) -> Compiler<'_> {
-        let Compiler { tables, ctes, written, blind, stack, known, .. } = self;
-        let (written, stack) = (*written, *stack);
-        Compiler { args, tables: &mut **tables, ctes, written, blind: blind.clone(), stack, known, first: None, cost: 0.0 }
+        let Compiler { tables, ctes, written, blind, stack, known, is_trial, .. } = self;
+        let (written, stack, is_trial) = (*written, *stack, *is_trial);
+        let (first, cost, blind) = (None, 0.0, blind.clone());
+        Compiler { args, tables: &mut **tables, ctes, written, blind, stack, known, first, cost, is_trial }
     }
     fn cte(&mut self, cte: &Cte) -> Result<CompiledCte> {
         let known = self.ctes.borrow().get(&cte.id).cloned();
@@ -289,8 +293,10 @@ impl Compiler<'_> {
                 Ok(Built { node, layout: cols, order, fixed, rows, is_counted })
             }
             Some(on) => {
+                let is_one = on.iter().all(|e| matches!(e, Expr::Column(c) if b.fixed.contains(c)));
+                let rows = if is_one { b.rows.min(1.0) } else { b.rows };
                 let on = self.scalars(on, &b.layout)?;
-                Ok(Built { node: Arc::new(Node::Distinct { input: b.node.clone(), on: Some(on) }), ..b })
+                Ok(Built { node: Arc::new(Node::Distinct { input: b.node.clone(), on: Some(on) }), rows, ..b })
             }
         }
     }
@@ -492,7 +498,7 @@ impl Compiler<'_> {
         if is_lateral {
             return self.loop_join(kind, l, right, on, &below, false);
         }
-        if let Some(each) = self.test_of_each(kind, first.map(|_| used), right, on)? {
+        if let Some(each) = self.of_each(kind, used, first.is_some(), left, right, on)? {
             return self.loop_join(kind, l, &each, &[], &below, false);
         }
         let (mut left_keys, mut right_keys, mut residual) = (Vec::new(), Vec::new(), Vec::new());
@@ -578,18 +584,31 @@ impl Compiler<'_> {
         best.is_some_and(|p| p.rows < alone && left * (p.rows + 2.0) < alone + left)
     }
 
-    /// The right side of a test as it is looked at for each left row, if so few of these are needed
-    /// that this is less work than to compute it as a whole.
-    fn test_of_each(&mut self, kind: JoinKind, used: Option<f64>, right: &Rel, on: &[Expr]) -> Result<Option<Rel>> {
-        let Some(used) = used.filter(|_| kind.is_test() && !on.is_empty()) else { return Ok(None) };
-        if !is_plain(right) || on.iter().any(|c| c.needs_executor() || c.is_volatile()) {
+    /// The right side of a join as it is read for each left row, by the conditions of the join, if so
+    /// few of these are `used` that this is less work than to read it as a whole. `is_part`: more of
+    /// them are there.
+    fn of_each(&mut self, kind: JoinKind, used: f64, is_part: bool, left: &Rel, right: &Rel, on: &[Expr]) -> Result<Option<Rel>> {
+        let may_be = match kind {
+            JoinKind::Semi | JoinKind::Anti => is_part,
+            JoinKind::Inner | JoinKind::Left => self.known.covers(left) && self.known.covers(right),
+            _ => false,
+        };
+        // A trial within a trial would double the work with every level.
+        if !may_be || self.is_trial || on.is_empty() || on.iter().any(|c| c.needs_executor() || c.is_volatile()) {
+            return Ok(None);
+        }
+        let rows = access::rows(right, &[], self.known);
+        let joined = if kind.is_test() { estimate::cost_of_test(used, rows) } else { estimate::cost_of_hash(used, rows) };
+        let of_all = access::cost(right, self.known) + joined;
+        if used * estimate::AGAIN > of_all || !is_plain(right) {
             return Ok(None);
         }
         let each = optimize::under(right.clone(), on.to_vec(), self.known);
         let mut inner = self.inner(each.free_columns());
-        inner.rel(&each, &BTreeSet::new(), None)?;
+        inner.is_trial = true;
+        let need = if kind.is_test() { BTreeSet::new() } else { right.cols().into_iter().collect() };
+        inner.rel(&each, &need, None)?;
         let of_each = used * (estimate::AGAIN + inner.cost);
-        let of_all = access::cost(right, self.known) + estimate::cost_of_test(used, access::rows(right, &[], self.known));
         Ok((of_each < of_all).then_some(each))
     }
 

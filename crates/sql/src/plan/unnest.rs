@@ -78,7 +78,7 @@ struct Partner {
 
 fn partner(kind: JoinKind, s: &Subquery, outer: &BTreeSet<ColId>) -> Option<Partner> {
     let SubqueryBody::Logical(body) = &s.body else { return None };
-    if !is_plain(body) {
+    if !is_plain_outside(body) {
         return None;
     }
     let is_exists = matches!(s.kind, SubqueryKind::Exists);
@@ -252,12 +252,25 @@ pub(super) fn below(rel: &Rel) -> &Rel {
 
 /// Whether it may be computed at any time, and any number of times.
 pub(super) fn is_plain(rel: &Rel) -> bool {
+    is_plain_but(rel, &mut BTreeSet::new())
+}
+
+/// The same, but for what is computed once wherever it stands: common table expressions that are not
+/// plain themselves.
+pub(super) fn is_plain_outside(rel: &Rel) -> bool {
+    let mut ctes = BTreeSet::new();
+    rel.visit(&mut |r| ctes.extend(r.cte_id()));
+    is_plain_but(rel, &mut ctes)
+}
+
+fn is_plain_but(rel: &Rel, ctes: &mut BTreeSet<u32>) -> bool {
     let mut is_plain = true;
-    rel.visit(&mut |r| {
+    rel.visit_but(ctes, &mut |r| {
         is_plain &= !matches!(r, Rel::Dml { .. } | Rel::First { .. });
-        is_plain &= !r.exprs().iter().any(|e| e.is_volatile() || e.any(&|e| matches!(e, Expr::Sequence(_))));
+        is_plain &= !r.exprs().iter().any(|e| e.is_volatile());
+        is_plain &= !matches!(r, Rel::Table { locking, .. } if *locking != Locking::None);
     });
-    is_plain && !is_locked(rel)
+    is_plain
 }
 
 pub(super) fn is_locked(rel: &Rel) -> bool {

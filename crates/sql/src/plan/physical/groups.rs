@@ -45,7 +45,10 @@ impl Compiler<'_> {
         let layout = keys.iter().map(|k| k.0).chain(aggs.iter().map(|a| a.0)).collect();
         let rows = match keys.is_empty() {
             true => 1.0,
-            false if b.is_counted => self.known.combinations(keys.iter().map(|(_, e)| e), b.rows),
+            false if b.is_counted => {
+                let is_fixed = |e: &Expr| matches!(e, Expr::Column(c) if b.fixed.contains(c));
+                self.known.combinations(keys.iter().map(|(_, e)| e).filter(|e| !is_fixed(e)), b.rows)
+            }
             false => b.rows * 0.3,
         };
         let node = Node::Aggregate { input: b.node, keys: keys_out, aggs: aggs_out, in_order: order.is_some() };

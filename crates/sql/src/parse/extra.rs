@@ -382,8 +382,8 @@ fn alter_index(c: &mut Cursor) -> Result<Kind> {
     Ok(Kind::AlterIndex { index, if_exists, action })
 }
 
-/// `DROP INDEX CONCURRENTLY`, which is what every one does, and of indexes that are named with their
-/// tables; any other is sqlparser's.
+/// `DROP INDEX CONCURRENTLY`, which is what every one does, and of indexes that are named with
+/// their tables; any other is sqlparser's.
 fn drop_index(c: &mut Cursor) -> Result<Option<Kind>> {
     c.expect(&["drop", "index"])?;
     if !c.take(&["concurrently"]) && !c.has_token(&Token::AtSign) {

@@ -584,9 +584,9 @@ impl Compiler<'_> {
         best.is_some_and(|p| p.rows < alone && left * (p.rows + 2.0) < alone + left)
     }
 
-    /// The right side of a join as it is read for each left row, by the conditions of the join, if so
-    /// few of these are `used` that this is less work than to read it as a whole. `is_part`: more of
-    /// them are there.
+    /// The right side of a join as it is read for each left row, by the conditions of the join, if
+    /// so few of these are `used` that this is less work than to read it as a whole. `is_part`:
+    /// more of them are there.
     fn of_each(&mut self, kind: JoinKind, used: f64, is_part: bool, left: &Rel, right: &Rel, on: &[Expr]) -> Result<Option<Rel>> {
         let may_be = match kind {
             JoinKind::Semi | JoinKind::Anti => is_part,

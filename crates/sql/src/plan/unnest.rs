@@ -255,8 +255,8 @@ pub(super) fn is_plain(rel: &Rel) -> bool {
     is_plain_but(rel, &mut BTreeSet::new())
 }
 
-/// The same, but for what is computed once wherever it stands: common table expressions that are not
-/// plain themselves.
+/// The same, but for what is computed once wherever it stands: common table expressions that are
+/// not plain themselves.
 pub(super) fn is_plain_outside(rel: &Rel) -> bool {
     let mut ctes = BTreeSet::new();
     rel.visit(&mut |r| ctes.extend(r.cte_id()));

@@ -54,8 +54,8 @@ impl Compiler<'_> {
         Ok(Built { node, layout, order, fixed, rows: b.rows, is_counted: false })
     }
 
-    /// Rows in the order of each window in turn, where that is enough for its calls; the others look
-    /// at all rows at once.
+    /// Rows in the order of each window in turn, where that is enough for its calls; the others
+    /// look at all rows at once.
     fn sorted_windows(&mut self, b: Built, calls: &[&(ColId, WindowCall)], plans: Vec<WindowPlan>) -> Result<Built> {
         let mut groups: Vec<(bool, Vec<(&(ColId, WindowCall), WindowPlan)>)> = Vec::new();
         for (call, plan) in calls.iter().copied().zip(plans) {
@@ -157,8 +157,8 @@ impl Compiler<'_> {
     }
 }
 
-/// Whether what a window is made of may be computed twice for a row: to sort it, and to tell it from
-/// the next one.
+/// Whether what a window is made of may be computed twice for a row: to sort it, and to tell it
+/// from the next one.
 fn is_sortable(call: &WindowCall) -> bool {
     let mut keys = call.partition.iter().chain(call.order.iter().map(|k| &k.expr));
     keys.all(|e| !e.is_volatile() && !e.needs_executor())

@@ -463,6 +463,36 @@ impl Numeric {
             _ => None,
         }
     }
+    /// The largest integer that is not above the number times `10^digits`, or the nearest that an
+    /// `i64` holds; NaN is above all numbers. Of a smaller number it is never larger.
+    pub fn floor_to_i64(&self, digits: u16) -> i64 {
+        let clamp = |n: i128| n.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+        match self {
+            Numeric::NaN | Numeric::PosInfinity => i64::MAX,
+            Numeric::NegInfinity => i64::MIN,
+            Numeric::Small { mantissa, scale } if *scale <= digits => match POW10.get(usize::from(digits - scale)) {
+                Some(factor) => clamp(mantissa.saturating_mul(*factor)),
+                None => clamp(mantissa.signum().saturating_mul(i128::MAX)),
+            },
+            // Below one if there is no such power.
+            Numeric::Small { mantissa, scale } => match POW10.get(usize::from(scale - digits)) {
+                Some(divisor) => clamp(mantissa.div_euclid(*divisor)),
+                None => mantissa.signum().min(0) as i64,
+            },
+            Numeric::Big(_) => {
+                let Some((mantissa, scale)) = self.big() else { return 0 };
+                let is_negative = mantissa.sign() == Sign::Minus;
+                let far = if is_negative { i64::MIN } else { i64::MAX };
+                if scale <= digits {
+                    return i64::try_from(mantissa * big_pow10(u32::from(digits - scale))).unwrap_or(far);
+                }
+                let divisor = big_pow10(u32::from(scale - digits));
+                let quotient = &mantissa / &divisor;
+                let is_rounded_up = is_negative && &quotient * &divisor != mantissa;
+                i64::try_from(quotient - i32::from(is_rounded_up)).unwrap_or(far)
+            }
+        }
+    }
     /// The nearest double.
     pub fn to_f64(&self) -> f64 {
         match self {

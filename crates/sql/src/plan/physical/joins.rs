@@ -93,7 +93,11 @@ impl Compiler<'_> {
             self.cost += as_it_is.min(exchanged + sort) + estimate::cost_of_rows(rows);
         }
         let layout: Vec<ColId> = l.layout.iter().chain(&r.layout).copied().collect();
-        let (order, fixed) = if kind == JoinKind::Full { Default::default() } else { (l.order, l.fixed) };
+        let (mut order, fixed) = if kind == JoinKind::Full { Default::default() } else { (l.order, l.fixed) };
+        // To keep it takes another sort where memory is short: only for who asks for it.
+        if wish.is_none() {
+            order.clear();
+        }
         let node = Node::HashJoin {
             estimate: is_counted.then_some(rows),
             kind,

@@ -20,6 +20,7 @@ pub mod machine;
 pub mod open_files;
 pub mod pgwire;
 pub mod threads;
+mod watchdog;
 
 pub use assembly::{Memory, PodPlace, Server, ServerConfig, certs_dir, local_addr, local_sql_addr_in, sql_addr_in};
 pub use machine::{MachineRuntime, wall_micros};

@@ -8,6 +8,7 @@
 //! share one scheduler, [`background_scheduler`]. What other nodes count on in time has a
 //! thread of its own, [`ProtocolThread`].
 
+use crate::watchdog::{Watch, watch};
 use meridian_base::{Error, Result, workers};
 use std::io;
 use std::net::TcpStream;
@@ -45,7 +46,7 @@ pub fn background_scheduler(serves_clients: bool) -> io::Result<Runtime> {
 /// The threads. Cheap to clone; they end when the last clone has been dropped and the last session
 /// has ended. All nodes of a process may share them.
 #[derive(Clone)]
-pub struct SessionThreads(Arc<[Thread]>);
+pub struct SessionThreads(Arc<(Vec<Thread>, Watch)>);
 
 struct Thread {
     scheduler: Handle,
@@ -58,8 +59,11 @@ struct Thread {
 impl SessionThreads {
     /// Starts one thread per core.
     pub fn start() -> Result<SessionThreads> {
-        let threads: io::Result<_> = (0..cores()).map(Thread::start).collect();
-        threads.map(SessionThreads).map_err(|e| Error::fatal(format!("cannot start the threads of sessions: {e}")))
+        let threads: io::Result<Vec<Thread>> = (0..cores()).map(Thread::start).collect();
+        let threads = threads.map_err(|e| Error::fatal(format!("cannot start the threads of sessions: {e}")))?;
+        let watched = threads.iter().enumerate().map(|(number, thread)| (name_of(number), thread.scheduler.clone()));
+        let watch = watch(watched.collect());
+        Ok(SessionThreads(Arc::new((threads, watch))))
     }
 
     /// Serves a client on the thread that has the fewest, to its end.
@@ -68,7 +72,7 @@ impl SessionThreads {
         stream: TcpStream,
         serving: impl FnOnce(tokio::net::TcpStream) -> F + Send + 'static,
     ) {
-        let thread = self.0.iter().min_by_key(|t| t.sessions.load(Ordering::Relaxed)).expect("a machine has a core");
+        let thread = self.0.0.iter().min_by_key(|t| t.sessions.load(Ordering::Relaxed)).expect("a machine has a core");
         let place = Place::take(&thread.sessions, self.clone());
         thread.scheduler.spawn(async move {
             let _place = place;
@@ -81,13 +85,17 @@ impl SessionThreads {
     }
 }
 
+fn name_of(number: usize) -> String {
+    format!("sessions-{number}")
+}
+
 impl Thread {
     #[allow(clippy::disallowed_methods, reason = "part of the runtime that others are sent to")]
     fn start(number: usize) -> io::Result<Thread> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let scheduler = runtime.handle().clone();
         let (alive, ended) = oneshot::channel();
-        let thread = std::thread::Builder::new().name(format!("sessions-{number}")).stack_size(STACK_BYTES);
+        let thread = std::thread::Builder::new().name(name_of(number)).stack_size(STACK_BYTES);
         thread.spawn(move || {
             workers::declare();
             runtime.block_on(until_dropped(ended));
@@ -112,7 +120,7 @@ async fn until_dropped(mut ended: oneshot::Receiver<()>) {
 /// there are more of them than cores. Cheap to clone; it ends with the last clone. All nodes of a
 /// process may share it.
 #[derive(Clone)]
-pub struct ProtocolThread(Arc<(Handle, oneshot::Sender<()>)>);
+pub struct ProtocolThread(Arc<(Handle, oneshot::Sender<()>, Watch)>);
 
 impl ProtocolThread {
     /// Starts the thread.
@@ -129,7 +137,8 @@ impl ProtocolThread {
             runtime.block_on(until_dropped(ended));
         };
         thread.spawn(run).map_err(failed)?;
-        Ok(ProtocolThread(Arc::new((scheduler, alive))))
+        let watch = watch(vec![("protocol".to_string(), scheduler.clone())]);
+        Ok(ProtocolThread(Arc::new((scheduler, alive, watch))))
     }
 
     pub(crate) fn scheduler(&self) -> Handle {
@@ -182,7 +191,7 @@ mod tests {
     fn no_thread_of_a_scheduler_may_wait_for_a_disk() {
         let background = background_scheduler(true).unwrap();
         let (protocol, sessions) = (ProtocolThread::start().unwrap(), SessionThreads::start().unwrap());
-        let schedulers = sessions.0.iter().map(|thread| thread.scheduler.clone());
+        let schedulers = sessions.0.0.iter().map(|thread| thread.scheduler.clone());
         for scheduler in schedulers.chain([background.handle().clone(), protocol.scheduler()]) {
             let may_wait = scheduler.spawn(async { workers::may_wait() });
             assert!(!background.block_on(may_wait).unwrap());
@@ -202,7 +211,7 @@ mod tests {
             (client, served)
         };
         let (mut clients, mut ends) = (Vec::new(), Vec::new());
-        for _ in 0..2 * threads.0.len() {
+        for _ in 0..2 * threads.0.0.len() {
             let (client, served) = connect();
             let (end, ended) = oneshot::channel::<()>();
             threads.serve(served, |mut stream| async move {
@@ -213,10 +222,10 @@ mod tests {
             clients.push(client);
             ends.push(end);
         }
-        assert!(threads.0.iter().all(|t| t.sessions.load(Ordering::Relaxed) == 2));
+        assert!(threads.0.0.iter().all(|t| t.sessions.load(Ordering::Relaxed) == 2));
         // A server that takes no more clients lets its threads go; those that are served stay.
-        let counts: Vec<_> = threads.0.iter().map(|t| t.sessions.clone()).collect();
-        let started = threads.0.len();
+        let counts: Vec<_> = threads.0.0.iter().map(|t| t.sessions.clone()).collect();
+        let started = threads.0.0.len();
         drop(threads);
         drop(ends);
         let mut names: BTreeMap<String, usize> = BTreeMap::new();

@@ -3,12 +3,12 @@
 use super::eval::{Frame, Row, eval_scalar};
 use super::{BATCH, Runtime};
 use crate::env::Transaction;
+use crate::plan::eval::bulk::Bulk;
 use crate::plan::node::SortPlan;
 use crate::types::Datum;
 use meridian_base::Result;
 use std::cmp::Ordering;
-use std::iter::Peekable;
-use std::vec::IntoIter;
+use std::collections::VecDeque;
 
 /// Compares two key values in one order.
 pub(crate) fn compare(a: &Datum, b: &Datum, descending: bool, nulls_first: bool) -> Ordering {
@@ -147,56 +147,48 @@ const RUN: usize = 4 * BATCH;
 
 /// A stable sort that gives the thread away between its slices: runs are sorted, then merged two by
 /// two.
-pub(crate) async fn sort_by<T: Transaction, I>(
+pub(crate) async fn sort_by<T: Transaction, I: Send + 'static>(
     items: Vec<I>,
     order: impl Fn(&I, &I) -> Ordering,
     rt: &mut Runtime<'_, T>,
 ) -> Result<Vec<I>> {
-    let mut runs: Vec<Vec<I>> = Vec::new();
-    let mut items = items.into_iter();
-    loop {
-        let mut run: Vec<I> = items.by_ref().take(RUN).collect();
-        if run.is_empty() {
-            break;
-        }
+    let mut runs: Vec<Bulk<VecDeque<I>>> = Vec::new();
+    let mut items: Bulk<VecDeque<I>> = Bulk::from(VecDeque::from(items));
+    while !items.is_empty() {
+        let len = items.len().min(RUN);
+        let mut run: Vec<I> = items.drain(..len).collect();
         run.sort_by(&order);
-        runs.push(run);
+        runs.push(VecDeque::from(run).into());
         rt.pause().await?;
     }
     // Neighbours, so that what was first stays first among equals.
     while runs.len() > 1 {
         let mut pairs = std::mem::take(&mut runs).into_iter();
-        while let Some(a) = pairs.next() {
-            let Some(b) = pairs.next() else {
+        while let Some(mut a) = pairs.next() {
+            let Some(mut b) = pairs.next() else {
                 runs.push(a);
                 break;
             };
-            let mut merged = Vec::with_capacity(a.len() + b.len());
-            let (mut a, mut b) = (a.into_iter().peekable(), b.into_iter().peekable());
+            let mut merged = Bulk::from(VecDeque::with_capacity(a.len() + b.len()));
             while merge(&mut a, &mut b, &mut merged, &order) {
                 rt.pause().await?;
             }
             runs.push(merged);
         }
     }
-    Ok(runs.pop().unwrap_or_default())
+    Ok(runs.pop().map(Bulk::take).unwrap_or_default().into())
 }
 
 /// Takes the next of two runs, at most [`RUN`] of them; whether there may be more.
-fn merge<I>(
-    a: &mut Peekable<IntoIter<I>>,
-    b: &mut Peekable<IntoIter<I>>,
-    merged: &mut Vec<I>,
-    order: impl Fn(&I, &I) -> Ordering,
-) -> bool {
+fn merge<I>(a: &mut VecDeque<I>, b: &mut VecDeque<I>, merged: &mut VecDeque<I>, order: impl Fn(&I, &I) -> Ordering) -> bool {
     for _ in 0..RUN {
-        let from_a = match (a.peek(), b.peek()) {
+        let from_a = match (a.front(), b.front()) {
             (Some(x), Some(y)) => order(x, y).is_le(),
             (Some(_), None) => true,
             (None, Some(_)) => false,
             (None, None) => return false,
         };
-        merged.extend(if from_a { a.next() } else { b.next() });
+        merged.extend(if from_a { a.pop_front() } else { b.pop_front() });
     }
     true
 }

@@ -71,22 +71,25 @@ impl Compiler<'_> {
         }
         let mut node = b.node;
         let mut layout = b.layout.clone();
-        let mut order = Vec::new();
+        // The order in which rows come.
+        let mut order = b.order.clone();
         for (in_order, group) in groups {
             let (calls, plans): (Vec<_>, Vec<WindowPlan>) = group.into_iter().unzip();
             layout.extend(calls.iter().map(|c| c.0));
-            order.clear();
             if in_order {
                 let of = &calls[0].1;
                 let partition = of.partition.iter().map(|e| SortKey { expr: e.clone(), descending: false, nulls_first: false });
                 let keys: Vec<SortKey> = partition.chain(of.order.iter().cloned()).collect();
                 let of_column =
                     |k: &SortKey| if let Expr::Column(c) = k.expr { Some((c, k.descending, k.nulls_first)) } else { None };
-                order = keys.iter().map_while(of_column).collect();
-                if !keys.is_empty() {
+                let wanted: Vec<_> = keys.iter().map_while(of_column).collect();
+                if wanted.len() < keys.len() || !satisfies(Some(&wanted), &order, &b.fixed).0 {
+                    order = wanted;
                     let keys = self.sort_keys(&keys, &b.layout)?;
                     node = Arc::new(Node::Sort { input: node, keys, sorted: 0, is_gradual: false, most: None });
                 }
+            } else {
+                order.clear();
             }
             node = Arc::new(Node::Window { input: node, calls: plans, in_order, most: None });
         }

@@ -15,7 +15,7 @@
 use super::access;
 use super::estimate::{self, Known};
 use super::rel::{AggCall, JoinKind, Rel};
-use super::unnest::{has_path, is_locked, is_plain, pull, sides};
+use super::unnest::{has_path, is_locked, is_plain_outside, pull, sides};
 use crate::plan::expr::{Cmp, ColId, Expr, Subquery, SubqueryBody, SubqueryKind};
 use crate::types::{Datum, Type};
 use std::collections::BTreeSet;
@@ -217,7 +217,7 @@ fn grouped(s: &Subquery, outer: &Rel, asking: Asking) -> Option<(Rel, Vec<Expr>,
 
 /// The values that tie an `EXISTS` to outer rows, how they are joined, and whether a row has some.
 fn exists(body: &Rel, outer: &Rel, asking: Asking) -> Option<(Rel, Vec<Expr>, Expr)> {
-    let cols = columns_for(outer, asking).filter(|_| is_plain(body))?;
+    let cols = columns_for(outer, asking).filter(|_| is_plain_outside(body))?;
     let (inner, ties) = pull(body.clone(), &cols, true)?;
     let ties = ties_of(&inner, &ties, outer, true, asking).filter(|_| has_safe_rows(&inner))?;
     let by: BTreeSet<ColId> = ties.iter().flat_map(|(_, r)| r.columns()).collect();
@@ -254,7 +254,7 @@ fn equalities(ties: Vec<(Expr, Expr)>) -> Vec<Expr> {
 fn groups(aggregate: &Rel, values: Vec<Expr>, outer: &Rel, asking: Asking) -> Option<(Rel, Vec<Expr>, Vec<Expr>)> {
     let Rel::Aggregate { input, keys, aggs } = aggregate else { return None };
     let is_kept = |value: &Expr| value.is_volatile() || value.needs_executor();
-    if !keys.is_empty() || values.iter().any(is_kept) || !is_plain(aggregate) || !has_safe_rows(input) {
+    if !keys.is_empty() || values.iter().any(is_kept) || !is_plain_outside(aggregate) || !has_safe_rows(input) {
         return None;
     }
     let cols = columns_for(outer, asking)?;
@@ -289,6 +289,10 @@ fn groups(aggregate: &Rel, values: Vec<Expr>, outer: &Rel, asking: Asking) -> Op
 /// enough.
 fn pays(outer: &Rel, inner: &Rel, ties: &[(Expr, Expr)], is_test: bool, asking: Asking) -> bool {
     let Asking { conds, first, part, known, .. } = asking;
+    // All of its rows are there, and would be looked through for each.
+    if matches!(super::unnest::below(inner), Rel::Cte { .. }) {
+        return true;
+    }
     if !known.covers(outer) || !known.covers(inner) {
         return false;
     }
@@ -311,8 +315,13 @@ fn pays(outer: &Rel, inner: &Rel, ties: &[(Expr, Expr)], is_test: bool, asking: 
     known.cost_of_lookups(asked, &lookup.path, each) > whole
 }
 
-/// Whether a relation is of tables, and no condition on its rows can fail.
+/// Whether a relation is of tables and common table expressions, and no condition on its rows can
+/// fail.
 fn has_safe_rows(rel: &Rel) -> bool {
+    // Whoever reads one row of a common table expression has it computed as a whole.
+    if matches!(rel, Rel::Cte { .. }) {
+        return true;
+    }
     let is_of_tables = matches!(rel, Rel::Table { .. } | Rel::Filter { .. } | Rel::Project { .. } | Rel::Join { .. });
     is_of_tables && rel.exprs().into_iter().all(is_safe) && rel.inputs().into_iter().all(has_safe_rows)
 }

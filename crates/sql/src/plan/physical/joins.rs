@@ -18,6 +18,19 @@ struct Keys {
     rest: Vec<Expr>,
 }
 
+/// Whether an equality of a join's conditions is between its sides.
+fn has_keys(on: &[Expr], left: &Rel, right: &Rel) -> bool {
+    let (left, right) = (left.cols(), right.cols());
+    let uses = |e: &Expr, cols: &[ColId]| e.columns().iter().any(|c| cols.contains(c));
+    on.iter().any(|c| match c {
+        Expr::Compare(Cmp::Eq, p) => {
+            (uses(&p.0, &left) && !uses(&p.0, &right) && uses(&p.1, &right) && !uses(&p.1, &left))
+                || (uses(&p.1, &left) && !uses(&p.1, &right) && uses(&p.0, &right) && !uses(&p.0, &left))
+        }
+        _ => false,
+    })
+}
+
 impl Compiler<'_> {
     pub(super) fn join(
         &mut self,
@@ -29,6 +42,10 @@ impl Compiler<'_> {
         wish: Wish,
     ) -> Result<Built> {
         let below = with_columns(need, on.iter());
+        if let Some(each) = self.of_each_exchanged(kind, left, right, on)? {
+            let l = self.rel(right, &below, None)?;
+            return self.loop_join(kind, l, &each, &[], &below, false);
+        }
         let free: BTreeSet<ColId> = right.free_columns().into_iter().collect();
         let mut left_need: BTreeSet<ColId> = below.clone();
         left_need.extend(&free);
@@ -176,7 +193,11 @@ impl Compiler<'_> {
             return Ok(None);
         }
         let rows = access::rows(right, &[], self.known);
-        let joined = if kind.is_test() { estimate::cost_of_test(used, rows) } else { estimate::cost_of_hash(used, rows) };
+        let joined = match kind.is_test() {
+            true => estimate::cost_of_test(used, rows),
+            false if has_keys(on, left, right) => estimate::cost_of_hash(used, rows),
+            false => estimate::cost_of_loop(used, rows),
+        };
         let of_all = access::cost(right, self.known) + joined;
         if used * estimate::AGAIN > of_all || !is_plain(right) {
             return Ok(None);
@@ -188,6 +209,21 @@ impl Compiler<'_> {
         inner.rel(&each, &need, None)?;
         let of_each = used * (estimate::AGAIN + inner.cost);
         Ok((of_each < of_all).then_some(each))
+    }
+
+    /// The left side of an inner join as it is read for each right row, where the join has no
+    /// equalities and there are fewer right rows than left ones.
+    fn of_each_exchanged(&mut self, kind: JoinKind, left: &Rel, right: &Rel, on: &[Expr]) -> Result<Option<Rel>> {
+        let may_be = kind == JoinKind::Inner && self.first.is_none() && !on.is_empty();
+        if !may_be || !self.known.covers(left) || !self.known.covers(right) || has_keys(on, left, right) {
+            return Ok(None);
+        }
+        let is_of_left = |c: &ColId| left.cols().contains(c);
+        let (rows, of_left) = (access::rows(right, &[], self.known), access::rows(left, &[], self.known));
+        if rows >= of_left || right.free_columns().iter().any(is_of_left) {
+            return Ok(None);
+        }
+        self.of_each(kind, rows, false, right, left, on)
     }
 
     /// How many rows a join gives.

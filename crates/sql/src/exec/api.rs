@@ -1,5 +1,6 @@
 //! What a session gives a running statement, and what it gets from it.
 
+use super::pace::Pace;
 use crate::catalog::sequences::Sequences;
 use crate::catalog::system::SystemContext;
 use crate::catalog::{Catalog, Descriptor, Group, GroupKind};
@@ -27,6 +28,8 @@ pub struct ExecContext<'a> {
     /// 53200, or a temporary file.
     pub memory_bytes_max: usize,
     pub options: ExecOptions,
+    /// How often it looks at the clock.
+    pub pace: Pace,
 }
 
 /// What a session says about how its statements run.

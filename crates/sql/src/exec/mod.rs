@@ -28,6 +28,7 @@ mod key_parts;
 mod lock_rows;
 mod numbers;
 mod op;
+mod pace;
 mod pages;
 mod parents;
 mod prefetch;
@@ -49,6 +50,7 @@ pub use api::*;
 pub use build::IndexEntries;
 pub(crate) use build::is_built_by_replicas;
 pub use entries::{Entry, split_entry};
+pub use pace::Pace;
 pub(crate) use write::contains_nulls;
 
 use crate::env::Transaction;
@@ -69,8 +71,6 @@ use std::sync::Arc;
 pub(crate) const BATCH: usize = 256;
 /// A batch of computed rows ends early when its values have this many bytes.
 pub(crate) const BATCH_BYTES: usize = 1 << 20;
-/// After so many steps (expressions computed, rows moved) the clock is looked at.
-const STEPS: u32 = 64;
 /// A statement yields to the other sessions of its thread after this many microseconds.
 const TURN_MICROS: u64 = 500;
 /// And after so many looks at the clock, whatever it says: a simulated one stands still while
@@ -104,6 +104,8 @@ pub(crate) struct Shared {
     looks: u32,
     /// When its turn began; 0 before the first look.
     since: u64,
+    /// The last look.
+    looked: u64,
 }
 
 impl Shared {
@@ -130,18 +132,23 @@ impl<T: Transaction> Runtime<'_, T> {
     pub(crate) async fn pause(&mut self) -> Result<()> {
         self.ctx.interrupt.check()?;
         let shared = &mut *self.shared;
-        shared.steps = 0;
         shared.looks += 1;
         let now = self.ctx.system.now_micros();
         if shared.since == 0 {
-            shared.since = now;
+            (shared.since, shared.looked) = (now, now);
         }
+        let steps = std::mem::take(&mut shared.steps);
+        if steps > 0 {
+            self.ctx.pace.took(steps, now.saturating_sub(shared.looked));
+        }
+        shared.looked = now;
         // A clock that was set back says nothing.
         let is_over = now.checked_sub(shared.since).is_none_or(|had| had >= TURN_MICROS);
         if is_over || shared.looks >= LOOKS {
             tokio::task::yield_now().await;
             shared.looks = 0;
             shared.since = self.ctx.system.now_micros();
+            shared.looked = shared.since;
             self.ctx.interrupt.check()?;
         }
         Ok(())
@@ -150,7 +157,7 @@ impl<T: Transaction> Runtime<'_, T> {
     #[inline]
     pub(crate) async fn step(&mut self) -> Result<()> {
         self.shared.steps += 1;
-        if self.shared.steps >= STEPS { self.pause().await } else { Ok(()) }
+        if self.shared.steps >= self.ctx.pace.steps() { self.pause().await } else { Ok(()) }
     }
     /// Computes for long where it keeps no other session waiting.
     async fn aside<V: Send + 'static>(&mut self, work: impl FnOnce() -> V + Send + 'static) -> Result<V> {

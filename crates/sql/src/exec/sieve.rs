@@ -5,10 +5,10 @@
 
 use super::entries::column_of;
 use super::eval::{AtHand, Frame, Row, all_true};
+use super::pace::STEPS;
 use super::pages::Cursor;
 use super::skip::Skip;
-use super::{Interrupt, Runtime, STEPS, TURN_MICROS};
-use crate::catalog::system::SystemContext;
+use super::{ExecContext, Runtime, TURN_MICROS};
 use crate::env::{Locking, RowVisitor, Transaction, Visited};
 use crate::plan::node::Scan;
 use crate::types::{Datum, RowView, Type};
@@ -79,7 +79,7 @@ fn sieve<'a, T: Transaction>(
     frame: &'a Frame,
     rt: &'a mut Runtime<'_, T>,
 ) -> (&'a mut T, Sieve<'a>) {
-    let turn = Turn::new(rt.ctx.system, rt.ctx.interrupt);
+    let turn = Turn::new(rt.ctx);
     let (txn, at_hand) = rt.at_hand(frame);
     let scratch = vec![Datum::Null; s.columns.len()];
     (txn, Sieve { s, tested, at_hand, turn, scratch, skip: skip.left(), skipped: 0, found: Sifted::default() })
@@ -125,30 +125,35 @@ impl Sifted {
 
 /// The time that a page may take before the other sessions of the thread have theirs.
 pub(super) struct Turn<'a> {
-    system: &'a dyn SystemContext,
-    interrupt: &'a Interrupt,
+    ctx: &'a ExecContext<'a>,
     /// With the first step.
-    began: u64,
+    began: Option<u64>,
+    /// The last look at the clock, and the steps since then.
+    looked: u64,
     steps: u32,
 }
 
 impl<'a> Turn<'a> {
-    pub(super) fn new(system: &'a dyn SystemContext, interrupt: &'a Interrupt) -> Turn<'a> {
-        Turn { system, interrupt, began: 0, steps: 0 }
+    pub(super) fn new(ctx: &'a ExecContext<'a>) -> Turn<'a> {
+        Turn { ctx, began: None, looked: 0, steps: 0 }
     }
     pub(super) fn restart(&mut self) {
-        self.steps = 0;
+        *self = Turn::new(self.ctx);
     }
     pub(super) fn is_over(&mut self) -> Result<bool> {
+        let began = *self.began.get_or_insert_with(|| {
+            self.looked = self.ctx.system.now_micros();
+            self.looked
+        });
         self.steps += 1;
-        if self.steps == 1 {
-            self.began = self.system.now_micros();
-        }
-        if !self.steps.is_multiple_of(STEPS) {
+        if self.steps < self.ctx.pace.steps() {
             return Ok(false);
         }
-        self.interrupt.check()?;
-        Ok(self.system.now_micros().checked_sub(self.began).is_none_or(|had| had >= TURN_MICROS))
+        self.ctx.interrupt.check()?;
+        let now = self.ctx.system.now_micros();
+        self.ctx.pace.took(std::mem::take(&mut self.steps), now.saturating_sub(self.looked));
+        self.looked = now;
+        Ok(now.checked_sub(began).is_none_or(|had| had >= TURN_MICROS))
     }
 }
 

@@ -150,6 +150,7 @@ async fn run_with(
     let system = NoSystem(catalog.clone(), names.clone(), files);
     let interrupt = Interrupt::default();
     let ctx = ExecContext {
+        pace: Pace::default(),
         eval: &eval,
         catalog: &catalog,
         interrupt: &interrupt,

@@ -5,7 +5,7 @@ use crate::catalog::Catalog;
 use crate::catalog::names::Names;
 use crate::catalog::system::{Setting, SystemContext};
 use crate::env::{Environment, GroupRow, NodeLocality, SessionRow, TransactionRow};
-use crate::exec::{ExecContext, ExecOptions, Interrupt, MEMORY_BYTES_MAX};
+use crate::exec::{ExecContext, ExecOptions, Interrupt, MEMORY_BYTES_MAX, Pace};
 use crate::shared::SessionSequences;
 use futures::future::BoxFuture;
 use meridian_base::Result;
@@ -27,6 +27,7 @@ impl<E: Environment> JobSystem<'_, E> {
         sequences: &'a SessionSequences<E>,
     ) -> ExecContext<'a> {
         ExecContext {
+            pace: Pace::default(),
             eval: &context.eval,
             catalog: self.catalog,
             interrupt,

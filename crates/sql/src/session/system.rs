@@ -9,7 +9,7 @@ use crate::catalog::sequences::Sequences;
 use crate::catalog::system::{Setting, SystemContext};
 use crate::catalog::{Authority, Catalog};
 use crate::env::{Environment, GroupRow, NodeLocality, PodHostRow, SessionRow, TransactionRow};
-use crate::exec::{ExecContext, ExecOptions, Interrupt, MEMORY_BYTES_MAX};
+use crate::exec::{ExecContext, ExecOptions, Interrupt, MEMORY_BYTES_MAX, Pace};
 use crate::shared::{CancelHandle, Shared};
 use crate::temporary::Temporary;
 use crate::types::{EvalContext, System, Type};
@@ -156,8 +156,8 @@ impl<E: Environment> StatementSystem<'_, E> {
         sequences: &'s dyn Sequences,
         options: ExecOptions,
     ) -> ExecContext<'s> {
-        let catalog = self.catalog;
-        ExecContext { eval, catalog, interrupt, sequences, system: self, memory_bytes_max: MEMORY_BYTES_MAX, options }
+        let (catalog, pace, memory_bytes_max) = (self.catalog, Pace::default(), MEMORY_BYTES_MAX);
+        ExecContext { eval, catalog, interrupt, sequences, system: self, memory_bytes_max, options, pace }
     }
 }
 

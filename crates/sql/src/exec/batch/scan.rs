@@ -7,9 +7,10 @@ use super::{Failed, ROWS_OF_TEST};
 use crate::env::{Locking, Transaction, Visited};
 use crate::exec::entries::column_of;
 use crate::exec::eval::{Frame, Row, all_true};
+use crate::exec::pace::STEPS;
 use crate::exec::pages::{self, Found, Work};
 use crate::exec::sieve::Turn;
-use crate::exec::{BATCH, Runtime, STEPS};
+use crate::exec::{BATCH, Runtime};
 use crate::plan::node::{Node, Scalar, Scan};
 use crate::types::RowView;
 use meridian_base::Result;
@@ -18,7 +19,8 @@ use std::sync::Arc;
 
 /// Rows of a batch, if kernels compute all of it. The first one has [`BATCH`].
 const ROWS_MAX: usize = 1_024;
-/// Rows of a batch, if some of it goes row by row: nobody looks at the clock in between.
+/// Rows of a batch, if some of it goes row by row: nobody looks at the clock in between. Fewer, if
+/// they take long ([`Pace`](crate::exec::Pace)).
 const ROWS_MAX_BY_ROW: usize = STEPS as usize;
 /// After so many batches in a row that kernels failed at, no more are tried.
 const FAILED_MAX: usize = 4;
@@ -96,8 +98,12 @@ impl Scanning<'_> {
                     break;
                 }
                 limit = (limit * 4).min(rows_max);
-                for first in (0..page.rows).step_by(rows_max) {
-                    let rows = first..page.rows.min(first + rows_max);
+                let mut first = 0;
+                while first < page.rows {
+                    let most = if has_rows { rows_max.min(rt.ctx.pace.steps() as usize) } else { rows_max };
+                    let rows = first..page.rows.min(first + most);
+                    first = rows.end;
+                    rt.shared.steps += if has_rows { rows.len() as u32 } else { 0 };
                     let taken = match failed < FAILED_MAX {
                         true => self.batch(&filter, &program, &page, rows.clone(), sink, rt)?,
                         false => None,
@@ -139,7 +145,7 @@ impl Scanning<'_> {
         let Some(range) = cursor.ranges.pop_front() else { return Ok(false) };
         rt.ctx.stay_home(std::iter::once(cursor.group), s.locking)?;
         let scan = crate::env::Scan { range, columns: s.mask, reverse: s.reverse, limit: Some(limit), locking: s.locking };
-        let turn = Turn::new(rt.ctx.system, rt.ctx.interrupt);
+        let turn = Turn::new(rt.ctx);
         let mut filler = Filler { page, keeps_bytes, turn, error: None };
         let visited = rt.txn.visit(cursor.group, scan, &mut filler).await?;
         filler.error.map_or(Ok(()), Err)?;

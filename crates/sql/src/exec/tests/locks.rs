@@ -193,6 +193,7 @@ fn what_is_fetched_is_locked() {
         let system = NoSystem(catalog.clone(), names.clone(), None);
         let interrupt = Interrupt::default();
         let ctx = ExecContext {
+            pace: Pace::default(),
             eval: &eval,
             catalog: &catalog,
             interrupt: &interrupt,

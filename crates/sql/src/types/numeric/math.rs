@@ -14,7 +14,7 @@ const EXPONENT_MAX: f64 = 6_000.0;
 /// The same for other bases, by their logarithm (numeric.c `power_var`).
 const POWER_MAX: f64 = EXPONENT_MAX * 1.003_333;
 /// A power of so many bits at most is computed exactly.
-const EXACT_BITS_MAX: u64 = 100_000;
+const EXACT_BITS_MAX: u64 = 8_192;
 
 /// Roots of numbers of so many bits at most are computed at once.
 const ROOT_BITS: u64 = 4_096;

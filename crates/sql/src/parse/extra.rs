@@ -386,7 +386,8 @@ fn alter_index(c: &mut Cursor) -> Result<Kind> {
 /// their tables; any other is sqlparser's.
 fn drop_index(c: &mut Cursor) -> Result<Option<Kind>> {
     c.expect(&["drop", "index"])?;
-    if !c.take(&["concurrently"]) && !c.has_token(&Token::AtSign) {
+    let is_concurrent = c.take(&["concurrently"]);
+    if !is_concurrent && !c.has_token(&Token::AtSign) {
         return Ok(None);
     }
     let if_exists = c.take(&["if", "exists"]);
@@ -397,6 +398,12 @@ fn drop_index(c: &mut Cursor) -> Result<Option<Kind>> {
     let cascade = c.take(&["cascade"]);
     let _ = !cascade && c.take(&["restrict"]);
     c.end()?;
+    if is_concurrent && indexes.len() > 1 {
+        return Err(Error::unsupported("DROP INDEX CONCURRENTLY does not support dropping multiple objects"));
+    }
+    if is_concurrent && cascade {
+        return Err(Error::unsupported("DROP INDEX CONCURRENTLY does not support CASCADE"));
+    }
     Ok(Some(Kind::DropIndexes { indexes, if_exists, cascade }))
 }
 

@@ -25,3 +25,15 @@ indexname
 t_pkey
 (SELECT 1)
 
+create index t_s on t (s);
+----
+
+create index t_t on t (s, id);
+----
+
+drop index concurrently t_s, t_t;
+----
+
+drop index concurrently t_s cascade;
+----
+

@@ -165,9 +165,7 @@ Limit
         Sort Key: #1
         ->  WindowAgg
               ->  WindowAgg in order
-                    ->  Sort in batches
-                          Sort Key: wo.id
-                          ->  Seq Scan on wo  (rows=10000)
+                    ->  Seq Scan on wo  (rows=10000)
 Regions: us-east1
 (EXPLAIN)
 

@@ -27,13 +27,17 @@ t_pkey
 
 create index t_s on t (s);
 ----
+(CREATE INDEX)
 
 create index t_t on t (s, id);
 ----
+(CREATE INDEX)
 
 drop index concurrently t_s, t_t;
 ----
+ERROR 0A000: DROP INDEX CONCURRENTLY does not support dropping multiple objects
 
 drop index concurrently t_s cascade;
 ----
+ERROR 0A000: DROP INDEX CONCURRENTLY does not support CASCADE
 

@@ -15,7 +15,7 @@
 use super::access;
 use super::estimate::{self, Known};
 use super::rel::{AggCall, JoinKind, Rel};
-use super::unnest::{has_path, is_locked, is_plain_outside, pull, sides};
+use super::unnest::{has_path, is_locked, is_plain, is_plain_outside, pull, sides};
 use crate::plan::expr::{Cmp, ColId, Expr, Subquery, SubqueryBody, SubqueryKind};
 use crate::types::{Datum, Type};
 use std::collections::BTreeSet;
@@ -290,7 +290,7 @@ fn groups(aggregate: &Rel, values: Vec<Expr>, outer: &Rel, asking: Asking) -> Op
 fn pays(outer: &Rel, inner: &Rel, ties: &[(Expr, Expr)], is_test: bool, asking: Asking) -> bool {
     let Asking { conds, first, part, known, .. } = asking;
     // All of its rows are there, and would be looked through for each.
-    if matches!(super::unnest::below(inner), Rel::Cte { .. }) {
+    if is_computed_once(super::unnest::below(inner)) {
         return true;
     }
     if !known.covers(outer) || !known.covers(inner) {
@@ -315,11 +315,16 @@ fn pays(outer: &Rel, inner: &Rel, ties: &[(Expr, Expr)], is_test: bool, asking: 
     known.cost_of_lookups(asked, &lookup.path, each) > whole
 }
 
+/// Whether a relation is a common table expression that is computed as a whole, whatever is asked
+/// of it. Any other may still be written in its place.
+fn is_computed_once(rel: &Rel) -> bool {
+    matches!(rel, Rel::Cte { cte, .. } if cte.step.is_some() || cte.is_materialized || !is_plain(&cte.body))
+}
+
 /// Whether a relation is of tables and common table expressions, and no condition on its rows can
 /// fail.
 fn has_safe_rows(rel: &Rel) -> bool {
-    // Whoever reads one row of a common table expression has it computed as a whole.
-    if matches!(rel, Rel::Cte { .. }) {
+    if is_computed_once(rel) {
         return true;
     }
     let is_of_tables = matches!(rel, Rel::Table { .. } | Rel::Filter { .. } | Rel::Project { .. } | Rel::Join { .. });

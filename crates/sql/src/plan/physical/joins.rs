@@ -18,19 +18,6 @@ struct Keys {
     rest: Vec<Expr>,
 }
 
-/// Whether an equality of a join's conditions is between its sides.
-fn has_keys(on: &[Expr], left: &Rel, right: &Rel) -> bool {
-    let (left, right) = (left.cols(), right.cols());
-    let uses = |e: &Expr, cols: &[ColId]| e.columns().iter().any(|c| cols.contains(c));
-    on.iter().any(|c| match c {
-        Expr::Compare(Cmp::Eq, p) => {
-            (uses(&p.0, &left) && !uses(&p.0, &right) && uses(&p.1, &right) && !uses(&p.1, &left))
-                || (uses(&p.1, &left) && !uses(&p.1, &right) && uses(&p.0, &right) && !uses(&p.0, &left))
-        }
-        _ => false,
-    })
-}
-
 impl Compiler<'_> {
     pub(super) fn join(
         &mut self,
@@ -130,6 +117,11 @@ impl Compiler<'_> {
         Ok(Built { node: Arc::new(node), layout, order, fixed, rows, is_counted })
     }
 
+    fn has_keys(&self, on: &[Expr], left: &Rel, right: &Rel) -> bool {
+        let cols = |rel: &Rel| rel.cols().into_iter().collect();
+        !self.keys(on, &cols(left), &cols(right)).left.is_empty()
+    }
+
     /// The equalities of a join's conditions that can be hashed.
     fn keys(&self, on: &[Expr], left_cols: &BTreeSet<ColId>, right_cols: &BTreeSet<ColId>) -> Keys {
         let of = |e: &Expr, cols: &BTreeSet<ColId>| {
@@ -195,7 +187,7 @@ impl Compiler<'_> {
         let rows = access::rows(right, &[], self.known);
         let joined = match kind.is_test() {
             true => estimate::cost_of_test(used, rows),
-            false if has_keys(on, left, right) => estimate::cost_of_hash(used, rows),
+            false if self.has_keys(on, left, right) => estimate::cost_of_hash(used, rows),
             false => estimate::cost_of_loop(used, rows),
         };
         let of_all = access::cost(right, self.known) + joined;
@@ -215,7 +207,7 @@ impl Compiler<'_> {
     /// equalities and there are fewer right rows than left ones.
     fn of_each_exchanged(&mut self, kind: JoinKind, left: &Rel, right: &Rel, on: &[Expr]) -> Result<Option<Rel>> {
         let may_be = kind == JoinKind::Inner && self.first.is_none() && !on.is_empty();
-        if !may_be || !self.known.covers(left) || !self.known.covers(right) || has_keys(on, left, right) {
+        if !may_be || !self.known.covers(left) || !self.known.covers(right) || self.has_keys(on, left, right) {
             return Ok(None);
         }
         let is_of_left = |c: &ColId| left.cols().contains(c);

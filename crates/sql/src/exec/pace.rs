@@ -19,7 +19,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// After so many steps the clock is looked at.
+    /// The number of steps between the last look at the clock and the next one.
     pub(crate) fn steps(&self) -> u32 {
         self.0.load(Ordering::Relaxed)
     }

@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 /// Rows of a batch, if kernels compute all of it. The first one has [`BATCH`].
 const ROWS_MAX: usize = 1_024;
-/// Rows of a batch, if some of it goes row by row: nobody looks at the clock in between. Fewer, if
-/// they take long ([`Pace`](crate::exec::Pace)).
+/// Rows of a batch, if some of it goes row by row: the clock is looked at behind each batch. A
+/// batch has fewer rows when they take long ([`Pace`](crate::exec::Pace)).
 const ROWS_MAX_BY_ROW: usize = STEPS as usize;
 /// After so many batches in a row that kernels failed at, no more are tried.
 const FAILED_MAX: usize = 4;

@@ -86,6 +86,11 @@ impl Keyed {
         Keyed { head, key, row }
     }
 
+    /// It is not above that of a row behind this one.
+    pub(super) fn head(&self) -> u64 {
+        self.head
+    }
+
     pub(super) fn compare<'k, K>(&self, other: &Keyed, keys: &'k [K]) -> Ordering
     where
         Way: From<&'k K>,

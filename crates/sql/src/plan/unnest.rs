@@ -3,10 +3,12 @@
 //!
 //! Only conditions that every row is tested by are changed (conjuncts of a `WHERE`, `ON` or
 //! `HAVING`): there, NULL and false are the same, so that `IN` is the join over its equalities.
-//! `NOT IN` stays a subquery, for its NULLs; it is computed once, and looked into. So do subqueries
-//! whose rows depend on the outer row in another way than by conditions of their own `WHERE`, and
-//! those of rows that are locked where they are read: a join reads, and would lock, rows before it
-//! knows whether they match. (A [`Rel::LockRows`] above the join locks those that do.) And so do
+//! `> ALL` drops the rows with a partner for which the comparison is false or NULL; `NOT IN` does
+//! so too. They, and other comparisons with `ANY`, become joins where equalities of the subquery's
+//! own tie it to the outer row; else they are computed once, and looked into. Subqueries stay whose
+//! rows depend on the outer row in another way than by conditions of their own `WHERE`, and those
+//! of rows that are locked where they are read: a join reads, and would lock, rows before it knows
+//! whether they match. (A [`Rel::LockRows`] above the join locks those that do.) And so do
 //! those of which an index finds the rows that belong to the outer one: how many outer rows there
 //! are is not known without statistics, and a join would read, and keep, all of a large table for a
 //! few. With statistics they become joins too, which look up their partners, or not, as is cheaper.
@@ -16,7 +18,7 @@ use super::estimate::Known;
 use super::join_order::Asked;
 use super::rel::{JoinKind, Rel};
 use crate::env::Locking;
-use crate::plan::expr::{Cmp, ColId, Expr, Meets, Quantifier, Subquery, SubqueryBody, SubqueryKind};
+use crate::plan::expr::{Cmp, ColId, Expr, Meets, Quantifier, SubqueryBody, SubqueryKind};
 use std::collections::BTreeSet;
 
 /// For fewer rows than these a subquery over several tables is run for each: it knows the row's
@@ -37,7 +39,7 @@ pub(super) fn unnest(input: Rel, conds: Vec<Expr>, asked: Option<Asked>, known: 
     let (tests, others): (Vec<_>, Vec<_>) = flat.into_iter().partition(|c| test(c).is_some());
     for c in tests {
         let cols: BTreeSet<ColId> = rel.cols().into_iter().collect();
-        match test(&c).and_then(|(kind, s)| partner(kind, s, &cols)) {
+        match test(&c).and_then(|t| partner(t, &cols)) {
             Some(p) if p.may_join(&rel, known) && (p.is_table || rows(&rel, &others, known) >= ROWS_MIN) => {
                 rel = p.join(rel, &others, asked, known);
             }
@@ -48,21 +50,75 @@ pub(super) fn unnest(input: Rel, conds: Vec<Expr>, asked: Option<Asked>, known: 
     (rel, rest)
 }
 
-/// What a condition tests rows by, if it is a subquery that can do no more than that.
-fn test(c: &Expr) -> Option<(JoinKind, &Subquery)> {
-    match c {
-        Expr::Subquery(s) => match &s.kind {
-            SubqueryKind::Exists => Some((JoinKind::Semi, s)),
-            SubqueryKind::Quantified { meets, quantifier: Quantifier::Any, .. } if meets.is_identity() => {
-                Some((JoinKind::Semi, s))
+/// A subquery that can do no more than test rows.
+struct Test<'e> {
+    kind: JoinKind,
+    body: &'e Rel,
+    by: By<'e>,
+}
+
+/// What makes one of its rows a partner, beside its own conditions.
+enum By<'e> {
+    Existence,
+    Equalities(&'e [Expr]),
+    /// A comparison with its value, and what the comparison has to be.
+    Comparison(&'e Expr, Cmp, fn(Expr) -> Expr),
+}
+
+fn is_true(c: Expr) -> Expr {
+    c
+}
+
+fn is_not_true(c: Expr) -> Expr {
+    Expr::Not(Box::new(Expr::IsBool(Box::new(c), true)))
+}
+
+fn is_false(c: Expr) -> Expr {
+    Expr::IsBool(Box::new(c), false)
+}
+
+fn is_not_false(c: Expr) -> Expr {
+    Expr::Not(Box::new(is_false(c)))
+}
+
+fn test(c: &Expr) -> Option<Test<'_>> {
+    let (e, holds) = match c {
+        Expr::Not(e) => (&**e, false),
+        e => (e, true),
+    };
+    let Expr::Subquery(subquery) = e else { return None };
+    let SubqueryBody::Logical(body) = &subquery.body else { return None };
+    let (kind, by) = match &subquery.kind {
+        SubqueryKind::Exists => (if holds { JoinKind::Semi } else { JoinKind::Anti }, By::Existence),
+        SubqueryKind::Quantified { left, meets, quantifier } => {
+            if left.iter().any(|e| e.is_volatile() || e.needs_executor()) {
+                return None;
             }
-            _ => None,
-        },
-        Expr::Not(e) => match &**e {
-            Expr::Subquery(s) if matches!(s.kind, SubqueryKind::Exists) => Some((JoinKind::Anti, s)),
-            _ => None,
-        },
-        _ => None,
+            match (meets, quantifier, holds, &left[..]) {
+                (meets, Quantifier::Any, true, left) if are_equalities(meets) => (JoinKind::Semi, By::Equalities(left)),
+                (Meets::Compare(cmp), quantifier, holds, [left]) => {
+                    let (kind, has_to_be): (_, fn(Expr) -> Expr) = match (quantifier, holds) {
+                        (Quantifier::Any, true) => (JoinKind::Semi, is_true),
+                        (Quantifier::Any, false) => (JoinKind::Anti, is_not_false),
+                        (Quantifier::All, true) => (JoinKind::Anti, is_not_true),
+                        (Quantifier::All, false) => (JoinKind::Semi, is_false),
+                        (Quantifier::Sole, _) => return None,
+                    };
+                    (kind, By::Comparison(left, *cmp, has_to_be))
+                }
+                _ => return None,
+            }
+        }
+        SubqueryKind::Scalar | SubqueryKind::Array(_) => return None,
+    };
+    Some(Test { kind, body, by })
+}
+
+fn are_equalities(meets: &Meets) -> bool {
+    let is_equality = |m: &Meets| matches!(m, Meets::Compare(Cmp::Eq));
+    match meets {
+        Meets::Row(row) => row.cmp == Cmp::Eq && row.equal.iter().all(is_equality),
+        one => is_equality(one),
     }
 }
 
@@ -76,24 +132,23 @@ struct Partner {
     is_table: bool,
 }
 
-fn partner(kind: JoinKind, s: &Subquery, outer: &BTreeSet<ColId>) -> Option<Partner> {
-    let SubqueryBody::Logical(body) = &s.body else { return None };
+fn partner(Test { kind, body, by }: Test, outer: &BTreeSet<ColId>) -> Option<Partner> {
     if !is_plain_outside(body) {
         return None;
     }
-    let is_exists = matches!(s.kind, SubqueryKind::Exists);
-    let (rel, on) = pull((**body).clone(), outer, is_exists)?;
+    let (rel, mut on) = pull(body.clone(), outer, matches!(by, By::Existence))?;
+    let mut values = body.cols().into_iter().map(Expr::Column);
     let mut equal = Vec::new();
-    if let SubqueryKind::Quantified { left, meets, .. } = &s.kind {
-        let is_equality = |m: &Meets| matches!(m, Meets::Compare(Cmp::Eq));
-        let are_equalities = match meets {
-            Meets::Row(row) => row.equal.iter().all(is_equality),
-            one => is_equality(one),
-        };
-        if !are_equalities || left.iter().any(|e| e.is_volatile() || e.needs_executor()) {
-            return None;
+    match by {
+        By::Existence => {}
+        By::Equalities(left) => equal.extend(left.iter().cloned().zip(values)),
+        By::Comparison(left, cmp, has_to_be) => {
+            let right: BTreeSet<ColId> = rel.cols().into_iter().collect();
+            if !on.iter().any(|c| sides(c, &right).is_some()) {
+                return None;
+            }
+            on.push(has_to_be(Expr::compare(cmp, left.clone(), values.next()?)));
         }
-        equal.extend(left.iter().cloned().zip(body.cols().into_iter().map(Expr::Column)));
     }
     // Without conditions on both sides it is computed once, as it is.
     if equal.is_empty() && on.is_empty() {

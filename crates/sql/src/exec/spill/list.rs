@@ -1,6 +1,6 @@
 //! Rows in the order in which they came, read any number of times.
 
-use super::{Block, Codec, Keyed, Runs, Sorter, Source};
+use super::{Block, Codec, Keyed, Pieces, Runs, Sorter, Source};
 use crate::env::Transaction;
 use crate::exec::eval::Row;
 use crate::exec::{BATCH, Runtime};
@@ -19,7 +19,7 @@ pub(in crate::exec) struct List {
     blocks: Vec<Block>,
     source: Option<Source>,
     /// Behind those of the blocks.
-    last: Bulk<Vec<Keyed>>,
+    last: Pieces,
     /// Bytes in the file.
     bytes: u64,
 }
@@ -79,9 +79,8 @@ impl List {
             let take = place.rows.len().min(BATCH);
             return Ok(Some(place.rows.drain(..take).map(|next| next.row).collect()));
         }
-        let from = place.last;
-        place.last = self.last.len().min(from + BATCH);
-        let rows: Vec<Row> = self.last[from..place.last].iter().map(|next| next.row.clone()).collect();
+        let rows: Vec<Row> = self.last.batch(place.last).iter().map(|next| next.row.clone()).collect();
+        place.last += rows.len();
         Ok((!rows.is_empty()).then_some(rows))
     }
 }

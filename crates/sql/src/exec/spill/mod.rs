@@ -14,14 +14,17 @@
 pub(super) mod beyond;
 mod codec;
 pub(super) mod list;
+mod pieces;
 
-use super::sort::{Keyed, Way, sort_by};
+use super::sort::{Keyed, Way, compare_keys};
 use super::{BATCH, MEMORY_BYTES_MAX, Row, Runtime};
 use crate::env::Transaction;
 use crate::plan::eval::bulk::Bulk;
 use crate::temporary::Temporary;
 use codec::Codec;
 use meridian_base::{Error, Result};
+use pieces::Pieces;
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
@@ -48,7 +51,7 @@ pub(super) fn is_short<T: Transaction>(rt: &Runtime<'_, T>) -> bool {
 pub(super) struct Sorter {
     ways: Arc<[Way]>,
     /// Those that are in memory.
-    kept: Bulk<Vec<Keyed>>,
+    kept: Pieces,
     /// What is accounted for them.
     bytes: usize,
     runs: Option<Runs>,
@@ -56,7 +59,7 @@ pub(super) struct Sorter {
 
 impl Sorter {
     pub(super) fn new(ways: Arc<[Way]>) -> Sorter {
-        Sorter { ways, kept: Bulk::default(), bytes: 0, runs: None }
+        Sorter { ways, kept: Pieces::default(), bytes: 0, runs: None }
     }
 
     /// One that certainly has a temporary file; `None`: there are none here.
@@ -74,7 +77,7 @@ impl Sorter {
     /// Takes rows that were kept elsewhere, for which so many bytes are accounted.
     pub(super) fn take(&mut self, rows: Vec<Keyed>, bytes: usize) {
         self.bytes += bytes;
-        self.kept.extend(rows);
+        rows.into_iter().for_each(|row| self.kept.push(row));
     }
 
     /// Writes a run, if what is in memory takes much of it.
@@ -86,7 +89,7 @@ impl Sorter {
             self.runs = Runs::new(self.ways.clone(), rt);
         }
         if let Some(runs) = &mut self.runs {
-            runs.add(std::mem::take(&mut self.kept).take(), rt).await?;
+            runs.add(std::mem::take(&mut self.kept), rt).await?;
             rt.shared.memory -= std::mem::take(&mut self.bytes);
         }
         Ok(())
@@ -94,8 +97,7 @@ impl Sorter {
 
     /// All rows in their order.
     pub(super) async fn finish<T: Transaction>(self, rt: &mut Runtime<'_, T>) -> Result<Merge> {
-        let Sorter { ways, kept, bytes, mut runs } = self;
-        let mut kept = kept.take();
+        let Sorter { ways, mut kept, bytes, mut runs } = self;
         if let Some(runs) = &mut runs
             && !kept.is_empty()
         {
@@ -103,8 +105,12 @@ impl Sorter {
             runs.add(std::mem::take(&mut kept), rt).await?;
             rt.shared.memory -= bytes;
         }
-        let last = sort_by(kept, |a, b| a.compare(b, &ways), rt).await?;
-        let last = Front { rows: VecDeque::from(last).into(), blocks: VecDeque::new() };
+        let mut last = Vec::new();
+        for mut rows in kept {
+            rows.sort_by(|a, b| a.compare(b, &ways));
+            last.push(Front { rows: VecDeque::from(rows).into(), blocks: VecDeque::new() });
+            rt.pause().await?;
+        }
         let mut merge = Merge { source: None, ways, fronts: Vec::new(), heap: Vec::new(), bytes: 0 };
         let mut fronts = Vec::new();
         if let Some(Runs { ways, file, codec, runs, end, block }) = runs {
@@ -113,14 +119,14 @@ impl Sorter {
             (merge.source, merge.bytes) = (Some(Source { file, codec: Arc::new(codec), ways }), end);
         }
         // Behind what is equal in a run.
-        fronts.push(last);
+        fronts.append(&mut last);
         for mut front in fronts {
             front.refill(merge.source.as_ref(), rt).await?;
             if !front.rows.is_empty() {
                 merge.fronts.push(front);
             }
         }
-        merge.heap = (0..merge.fronts.len()).collect();
+        merge.heap = merge.fronts.iter().enumerate().filter_map(|(at, front)| front.place(at)).collect();
         (0..merge.heap.len() / 2).rev().for_each(|at| merge.sink(at));
         Ok(merge)
     }
@@ -155,12 +161,13 @@ impl Runs {
     }
 
     /// Sorts rows, and writes them as the next run.
-    async fn add<T: Transaction>(&mut self, mut rows: Vec<Keyed>, rt: &mut Runtime<'_, T>) -> Result<()> {
+    async fn add<T: Transaction>(&mut self, rows: Pieces, rt: &mut Runtime<'_, T>) -> Result<()> {
         let most = rt.ctx.options.temporary_bytes_max.unwrap_or(u64::MAX);
         let codec = std::mem::take(&mut self.codec);
         let mut writer = Writer { file: self.file.clone(), codec, end: self.end, block: self.block, most };
         let ways = self.ways.clone();
         let work = move || {
+            let mut rows: Vec<Keyed> = rows.into_iter().flatten().collect();
             rows.sort_by(|a, b| a.compare(b, &ways));
             let run = writer.write(rows);
             (writer, run)
@@ -242,7 +249,20 @@ struct Front {
     blocks: VecDeque<Block>,
 }
 
+/// Where the next row of a front is.
+#[derive(Clone, Copy)]
+struct Place {
+    /// The row's.
+    head: u64,
+    front: usize,
+}
+
 impl Front {
+    /// `None`: no row is left.
+    fn place(&self, front: usize) -> Option<Place> {
+        self.rows.front().map(|next| Place { head: next.head(), front })
+    }
+
     /// Reads the next block if no row is left.
     async fn refill<T: Transaction>(&mut self, source: Option<&Source>, rt: &mut Runtime<'_, T>) -> Result<()> {
         if self.rows.is_empty()
@@ -263,8 +283,8 @@ pub(crate) struct Merge {
     ways: Arc<[Way]>,
     /// Those that have a row. What is equal comes from earlier ones first.
     fronts: Vec<Front>,
-    /// A heap of places in `fronts`: the first has the row that is next.
-    heap: Vec<usize>,
+    /// A heap: the first has the row that is next.
+    heap: Vec<Place>,
     /// Bytes in the file.
     bytes: u64,
 }
@@ -276,20 +296,21 @@ impl Merge {
 
     /// The key of the next row.
     pub(super) fn key(&self) -> Option<&Row> {
-        self.fronts[*self.heap.first()?].rows.front().map(|next| &next.key)
+        self.fronts[self.heap.first()?.front].rows.front().map(|next| &next.key)
     }
 
     /// The next row.
     pub(super) async fn pop<T: Transaction>(&mut self, rt: &mut Runtime<'_, T>) -> Result<Option<Keyed>> {
         rt.step().await?;
-        let Some(first) = self.heap.first() else { return Ok(None) };
-        let front = &mut self.fronts[*first];
+        let Some(first) = self.heap.first_mut() else { return Ok(None) };
+        let front = &mut self.fronts[first.front];
         let next = front.rows.pop_front();
         if front.rows.is_empty() {
             front.refill(self.source.as_ref(), rt).await?;
         }
-        if front.rows.is_empty() {
-            self.heap.swap_remove(0);
+        match front.place(first.front) {
+            Some(place) => *first = place,
+            None => drop(self.heap.swap_remove(0)),
         }
         self.sink(0);
         Ok(next)
@@ -305,12 +326,14 @@ impl Merge {
         Ok((!rows.is_empty()).then_some(rows))
     }
 
-    /// Whether a front has its next row before another.
-    fn is_before(&self, a: usize, b: usize) -> bool {
-        match (self.fronts[a].rows.front(), self.fronts[b].rows.front()) {
-            (Some(x), Some(y)) => x.compare(y, &self.ways).then(a.cmp(&b)).is_lt(),
-            _ => false,
-        }
+    /// Whether one place's row comes before another's.
+    fn is_before(&self, a: Place, b: Place) -> bool {
+        let order =
+            a.head.cmp(&b.head).then_with(|| match (self.fronts[a.front].rows.front(), self.fronts[b.front].rows.front()) {
+                (Some(x), Some(y)) => compare_keys(&x.key, &y.key, &self.ways),
+                _ => Ordering::Equal,
+            });
+        order.then(a.front.cmp(&b.front)).is_lt()
     }
 
     /// Moves a place of the heap down to where it belongs.

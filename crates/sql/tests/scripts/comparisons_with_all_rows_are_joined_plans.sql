@@ -1,0 +1,63 @@
+create table people (id int primary key, credit int, town text);
+----
+
+create table orders (id int primary key, person int, total int, town text);
+----
+
+insert into people select g, case when g % 9 = 0 then null else g % 120 end, case when g % 7 = 0 then null else 'town ' || g % 5 end from generate_series(1, 600) as g;
+----
+
+insert into orders select g, case when g % 13 = 0 then null else (g * 7) % 700 end, case when g % 17 = 0 then null else g % 100 end, case when g % 29 = 0 then null else 'town ' || g % 3 end from generate_series(1, 4000) as g;
+----
+
+analyze people;
+----
+
+analyze orders;
+----
+
+explain select count(*) from people as p where p.credit >= all (select total from orders as o where o.person = p.id);
+----
+
+explain select count(*) from people as p where p.credit > all (select total from orders as o where o.person = p.id and o.total is not null);
+----
+
+explain select count(*) from people as p where p.credit < any (select total from orders as o where o.person = p.id);
+----
+
+explain select count(*) from people as p where not p.credit >= all (select total from orders as o where o.person = p.id);
+----
+
+explain select count(*) from people as p where not p.credit < any (select total from orders as o where o.person = p.id);
+----
+
+explain select count(*) from people as p where p.credit not in (select total from orders as o where o.person = p.id);
+----
+
+explain select count(*) from people as p where p.credit <> all (select total from orders as o where o.person = p.id and o.town = p.town);
+----
+
+explain select count(*) from people as p where p.credit in (select total from orders as o where o.person = p.id);
+----
+
+explain select count(*) from people as p where not p.credit = all (select total + 1 from orders as o where o.person = p.id);
+----
+
+explain select count(*) from people as p where p.town <= all (select town from orders as o where o.person = p.id and o.id % 2 = 0);
+----
+
+explain select count(*) from people as p where (p.id, p.credit) not in (select person, total from orders as o where o.town = p.town);
+----
+
+explain select count(*) from people as p where p.credit > all (select total from orders as o where o.id > p.id);
+----
+
+explain select count(*) from people as p where p.credit < any (select max(total) from orders as o where o.person = p.id);
+----
+
+explain select count(*) from people as p where p.credit <= all (select total from orders as o where o.person = p.id order by total limit 2);
+----
+
+explain select count(*) from people as p where p.credit > all (select total from orders as o where o.person is null);
+----
+

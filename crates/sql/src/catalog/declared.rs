@@ -32,9 +32,60 @@ pub(crate) fn declared(data_type: &DataType) -> Result<Declared> {
     Ok(Declared { ty, is_serial: false })
 }
 
+/// PostgreSQL's types that this database does not have (manual, chapter 8).
+const MISSING: [&str; 36] = [
+    "bit",
+    "box",
+    "cidr",
+    "circle",
+    "datemultirange",
+    "daterange",
+    "inet",
+    "int4multirange",
+    "int4range",
+    "int8multirange",
+    "int8range",
+    "jsonpath",
+    "line",
+    "lseg",
+    "macaddr",
+    "macaddr8",
+    "money",
+    "nummultirange",
+    "numrange",
+    "path",
+    "pg_lsn",
+    "pg_snapshot",
+    "point",
+    "polygon",
+    "refcursor",
+    "timetz",
+    "tsmultirange",
+    "tsquery",
+    "tsrange",
+    "tstzmultirange",
+    "tstzrange",
+    "tsvector",
+    "txid_snapshot",
+    "varbit",
+    "xid8",
+    "xml",
+];
+
+/// Whether a name is that of one of them.
+pub(crate) fn is_missing(name: &str) -> bool {
+    MISSING.contains(&name)
+}
+
 /// A type as the parser has it.
 pub fn type_from_ast(data_type: &DataType) -> Result<Type> {
-    let unknown = || Error::sql("42704", format!("type \"{}\" does not exist", data_type.to_string().to_lowercase()));
+    let unknown = || {
+        let name = data_type.to_string().to_lowercase();
+        match is_missing(name.trim_start_matches("pg_catalog.")) {
+            true => Error::unsupported(format!("type \"{name}\" is not supported")),
+            false => Error::sql("42704", format!("type \"{name}\" does not exist")),
+        }
+    };
     Ok(match data_type {
         DataType::Boolean | DataType::Bool => Type::Bool,
         DataType::SmallInt(None) | DataType::Int2(None) => Type::Int2,

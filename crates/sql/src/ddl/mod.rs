@@ -173,7 +173,7 @@ pub fn derive(statement: &Statement, catalog: &Catalog, context: &DdlContext) ->
             d.alter_index(index, *if_exists, action)?;
             "ALTER INDEX"
         }
-        Kind::DropIndexes { indexes, if_exists, cascade } => {
+        Kind::DropIndexes { indexes, if_exists, cascade, .. } => {
             indexes.iter().try_for_each(|index| d.drop_index(index, *if_exists, *cascade))?;
             "DROP INDEX"
         }

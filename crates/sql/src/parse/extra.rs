@@ -404,7 +404,7 @@ fn drop_index(c: &mut Cursor) -> Result<Option<Kind>> {
     if is_concurrent && cascade {
         return Err(Error::unsupported("DROP INDEX CONCURRENTLY does not support CASCADE"));
     }
-    Ok(Some(Kind::DropIndexes { indexes, if_exists, cascade }))
+    Ok(Some(Kind::DropIndexes { indexes, if_exists, cascade, is_concurrent }))
 }
 
 /// `index` or `table@index`.

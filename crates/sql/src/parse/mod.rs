@@ -20,6 +20,7 @@ mod extra;
 mod fingerprint;
 mod foreign;
 mod ident;
+mod missing;
 mod rewrite;
 mod role_statement;
 mod roles;
@@ -103,11 +104,13 @@ fn parse_each(text: &str, mut each: impl FnMut(Statement)) -> Result<()> {
         let place = Place { text: &text[start..end] };
         let tokens = rebased(part, first.span.start);
         let truncated = tokens.iter().filter_map(ident::truncated).collect();
-        let (kind, cut) =
-            check_depth(&tokens, &place).and_then(|()| parse_one(tokens, &place)).map_err(|e| match e.get_position() {
+        let (kind, cut) = check_depth(&tokens, &place).and_then(|()| parse_one(tokens, &place)).map_err(|e| {
+            let e = missing::explained(e, &rebased(part, first.span.start), &place);
+            match e.get_position() {
                 Some(p) => e.at(p + start as u32),
                 None => e,
-            })?;
+            }
+        })?;
         each(Statement {
             kind,
             text: place.text.to_string(),

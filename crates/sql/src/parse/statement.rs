@@ -93,7 +93,7 @@ pub enum Kind {
     /// `ALTER INDEX name …` where PostgreSQL has no such action or no such name.
     AlterIndex { index: IndexName, if_exists: bool, action: AlterIndex },
     /// `DROP INDEX table@index, …`.
-    DropIndexes { indexes: Vec<IndexName>, if_exists: bool, cascade: bool },
+    DropIndexes { indexes: Vec<IndexName>, if_exists: bool, cascade: bool, is_concurrent: bool },
     /// `CREATE DATABASE name [PRIMARY REGION r] [REGIONS r, …] [SURVIVE …] [PLACEMENT …] [SECONDARY
     /// REGION r]`; other options (`OWNER`, `ENCODING`, …) are accepted.
     CreateDatabase { name: String, if_not_exists: bool, owner: Option<String>, regions: NewRegions },

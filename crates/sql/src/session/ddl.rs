@@ -239,6 +239,8 @@ impl<E: Environment> Session<E> {
             Kind::AlterDatabase { action, .. } if action.is_about_regions() => {
                 self.refuse_in_block("ALTER DATABASE with a change of regions")?;
             }
+            Kind::DropIndexes { is_concurrent: true, .. } => self.refuse_in_block("DROP INDEX CONCURRENTLY")?,
+            Kind::CreateIndex(index) if index.create.concurrently => self.refuse_in_block("CREATE INDEX CONCURRENTLY")?,
             _ => {}
         }
         if let Kind::Sql(sql) = &statement.kind

@@ -428,6 +428,27 @@ impl Numeric {
     pub fn trim_scale(&self) -> Numeric {
         self.trunc(i32::from(self.min_scale()))
     }
+    /// The greatest common divisor, with the larger of the two scales; `check` ends a long
+    /// computation.
+    pub fn gcd(&self, o: &Numeric, check: &dyn Fn() -> Result<()>) -> Result<Numeric> {
+        let (Some((a, s)), Some((b, t))) = (self.big(), o.big()) else { return Ok(Numeric::NaN) };
+        let scale = s.max(t);
+        let (mut a, mut b) = (a * big_pow10(u32::from(scale - s)), b * big_pow10(u32::from(scale - t)));
+        while b != BigInt::from(0) {
+            check()?;
+            (a, b) = (b.clone(), a % b);
+        }
+        Numeric::checked(BigInt::from(a.into_parts().1), u32::from(scale))
+    }
+    /// The least common multiple, with the larger of the two scales.
+    pub fn lcm(&self, o: &Numeric, check: &dyn Fn() -> Result<()>) -> Result<Numeric> {
+        let scale = i32::from(self.scale().max(o.scale()));
+        match self.gcd(o, check)? {
+            Numeric::NaN => Ok(Numeric::NaN),
+            _ if self.is_zero() || o.is_zero() => Ok(Numeric::from(0).round(scale)),
+            of_both => Ok(self.div_trunc(&of_both)?.mul(o)?.abs().round(scale)),
+        }
+    }
     /// Rounded to a column's precision and scale; 22003 if it does not fit.
     pub fn with_precision(&self, precision: u16, scale: i16) -> Result<Numeric> {
         let refuse = |detail: String| Err(Error::sql("22003", "numeric field overflow").detail(detail));

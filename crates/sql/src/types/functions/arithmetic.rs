@@ -261,6 +261,8 @@ fn decimals(r: &mut Registry) {
     }
     r.scalar("mod", "numeric, numeric -> numeric", |_, a| Ok(Datum::Numeric(a.numeric(0)?.rem(a.numeric(1)?)?)));
     r.scalar("div", "numeric, numeric -> numeric", |_, a| Ok(Datum::Numeric(a.numeric(0)?.div_trunc(a.numeric(1)?)?)));
+    r.scalar("gcd", "numeric, numeric -> numeric", |c, a| Ok(Datum::Numeric(a.numeric(0)?.gcd(a.numeric(1)?, &check(c))?)));
+    r.scalar("lcm", "numeric, numeric -> numeric", |c, a| Ok(Datum::Numeric(a.numeric(0)?.lcm(a.numeric(1)?, &check(c))?)));
     r.operator("-", "numeric -> numeric", |_, a| Ok(Datum::Numeric(a.numeric(0)?.neg())));
     r.operator("+", "numeric -> numeric", |_, a| Ok(a[0].clone()));
     r.operator("@", "numeric -> numeric", |_, a| Ok(Datum::Numeric(a.numeric(0)?.abs())));

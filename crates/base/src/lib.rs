@@ -18,6 +18,7 @@
 //!   nodes run on a simulated runtime is deterministic. [`workers`] says which threads must not
 //!   wait for a disk.
 //! * [`alarm`]: tasks whose panic must not go unnoticed.
+//! * [`turn`] and [`migration`]: how long a task may keep those waiting that share its thread.
 //!
 //! This crate knows nothing about SQL, Raft, or how anything is stored.
 
@@ -30,6 +31,7 @@ pub mod id;
 pub mod invariants;
 pub mod key;
 pub mod limits;
+pub mod migration;
 pub mod record;
 pub mod rules;
 pub mod runtime;

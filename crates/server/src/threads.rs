@@ -7,9 +7,12 @@
 //! over. What nodes do in the background is fewer and longer tasks, which wake each other; they
 //! share one scheduler, [`background_scheduler`]. What other nodes count on in time has a
 //! thread of its own, [`ProtocolThread`].
+//!
+//! A statement that has computed for some milliseconds migrates, with its session, to threads that
+//! no session waits on, until the session waits for its client again.
 
 use crate::watchdog::{Watch, watch};
-use meridian_base::{Error, Result, workers};
+use meridian_base::{Error, Result, migration, workers};
 use std::io;
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -46,7 +49,23 @@ pub fn background_scheduler(serves_clients: bool) -> io::Result<Runtime> {
 /// The threads. Cheap to clone; they end when the last clone has been dropped and the last session
 /// has ended. All nodes of a process may share them.
 #[derive(Clone)]
-pub struct SessionThreads(Arc<(Vec<Thread>, Watch)>);
+pub struct SessionThreads(Arc<Threads>);
+
+struct Threads {
+    each: Vec<Thread>,
+    /// What computes for long. `None`: it ends.
+    long: Option<Runtime>,
+    _watch: Watch,
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        // The last session may end on one of its own threads.
+        if let Some(long) = self.long.take() {
+            long.shutdown_background();
+        }
+    }
+}
 
 struct Thread {
     scheduler: Handle,
@@ -57,24 +76,29 @@ struct Thread {
 }
 
 impl SessionThreads {
-    /// Starts one thread per core.
+    /// Starts two threads per core: one for sessions, one for what computes for long.
     pub fn start() -> Result<SessionThreads> {
-        let threads: io::Result<Vec<Thread>> = (0..cores()).map(Thread::start).collect();
-        let threads = threads.map_err(|e| Error::fatal(format!("cannot start the threads of sessions: {e}")))?;
-        let watched = threads.iter().enumerate().map(|(number, thread)| (name_of(number), thread.scheduler.clone()));
+        let failed = |e: io::Error| Error::fatal(format!("cannot start the threads of sessions: {e}"));
+        let each: io::Result<Vec<Thread>> = (0..cores()).map(Thread::start).collect();
+        let each = each.map_err(failed)?;
+        let mut long = Builder::new_multi_thread();
+        long.worker_threads(cores()).thread_name("long").thread_stack_size(STACK_BYTES);
+        let long = long.on_thread_start(workers::declare).enable_all().build().map_err(failed)?;
+        let watched = each.iter().enumerate().map(|(number, thread)| (name_of(number), thread.scheduler.clone()));
         let watch = watch(watched.collect());
-        Ok(SessionThreads(Arc::new((threads, watch))))
+        Ok(SessionThreads(Arc::new(Threads { each, long: Some(long), _watch: watch })))
     }
 
     /// Serves a client on the thread that has the fewest, to its end.
-    pub(crate) fn serve<F: Future<Output = ()> + Send>(
+    pub(crate) fn serve<F: Future<Output = ()> + Send + 'static>(
         &self,
         stream: TcpStream,
         serving: impl FnOnce(tokio::net::TcpStream) -> F + Send + 'static,
     ) {
-        let thread = self.0.0.iter().min_by_key(|t| t.sessions.load(Ordering::Relaxed)).expect("a machine has a core");
+        let thread = self.0.each.iter().min_by_key(|t| t.sessions.load(Ordering::Relaxed)).expect("a machine has a core");
         let place = Place::take(&thread.sessions, self.clone());
-        thread.scheduler.spawn(async move {
+        let long = self.0.long.as_ref().expect("it is there until the last clone is gone").handle().clone();
+        migration::spawn([thread.scheduler.clone(), long], async move {
             let _place = place;
             // Registered with the scheduler of this thread.
             match tokio::net::TcpStream::from_std(stream) {
@@ -191,7 +215,7 @@ mod tests {
     fn no_thread_of_a_scheduler_may_wait_for_a_disk() {
         let background = background_scheduler(true).unwrap();
         let (protocol, sessions) = (ProtocolThread::start().unwrap(), SessionThreads::start().unwrap());
-        let schedulers = sessions.0.0.iter().map(|thread| thread.scheduler.clone());
+        let schedulers = sessions.0.each.iter().map(|thread| thread.scheduler.clone());
         for scheduler in schedulers.chain([background.handle().clone(), protocol.scheduler()]) {
             let may_wait = scheduler.spawn(async { workers::may_wait() });
             assert!(!background.block_on(may_wait).unwrap());
@@ -211,7 +235,7 @@ mod tests {
             (client, served)
         };
         let (mut clients, mut ends) = (Vec::new(), Vec::new());
-        for _ in 0..2 * threads.0.0.len() {
+        for _ in 0..2 * threads.0.each.len() {
             let (client, served) = connect();
             let (end, ended) = oneshot::channel::<()>();
             threads.serve(served, |mut stream| async move {
@@ -222,10 +246,10 @@ mod tests {
             clients.push(client);
             ends.push(end);
         }
-        assert!(threads.0.0.iter().all(|t| t.sessions.load(Ordering::Relaxed) == 2));
+        assert!(threads.0.each.iter().all(|t| t.sessions.load(Ordering::Relaxed) == 2));
         // A server that takes no more clients lets its threads go; those that are served stay.
-        let counts: Vec<_> = threads.0.0.iter().map(|t| t.sessions.clone()).collect();
-        let started = threads.0.0.len();
+        let counts: Vec<_> = threads.0.each.iter().map(|t| t.sessions.clone()).collect();
+        let started = threads.0.each.len();
         drop(threads);
         drop(ends);
         let mut names: BTreeMap<String, usize> = BTreeMap::new();

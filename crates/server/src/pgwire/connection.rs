@@ -9,7 +9,7 @@ use super::startup;
 use super::wire::{Watch, Wire};
 use meridian_base::runtime::BoxFuture;
 use meridian_base::turn::Turn;
-use meridian_base::{Error, Result};
+use meridian_base::{Error, Result, migration};
 use meridian_node::strangers::Place;
 use meridian_sql::catalog::hba::Way;
 use meridian_sql::session::{Answer, CancelHandle, ClientSession, Output, TransactionStatus};
@@ -240,6 +240,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
             if let Some(message) = frontend::next(&mut self.wire.input)? {
                 return Ok(Some(message));
             }
+            migration::computes_briefly();
             let idle = self.session.idle_timeout();
             let status = self.session.transaction_status();
             tokio::select! {

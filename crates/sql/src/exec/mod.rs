@@ -61,7 +61,7 @@ use crate::plan::{Plan, Prepared, TablePlan, Tag};
 use crate::types::compare::Exact;
 use crate::types::{Datum, Type};
 use eval::{Kept, Row};
-use meridian_base::{Error, Result};
+use meridian_base::{Error, Result, migration};
 use op::Op;
 use spill::list::List;
 use std::collections::{BTreeMap, HashMap};
@@ -76,6 +76,8 @@ const TURN_MICROS: u64 = 500;
 /// And after so many looks at the clock, whatever it says: a simulated one stands still while
 /// something is computed.
 const LOOKS: u32 = 64;
+/// A statement that has used so much goes on where it keeps no other session waiting.
+const LONG_MICROS: u64 = 5_000;
 
 /// What operators share while a statement runs.
 pub(crate) struct Runtime<'r, T> {
@@ -106,6 +108,8 @@ pub(crate) struct Shared {
     since: u64,
     /// The last look.
     looked: u64,
+    /// How long its turns took, waits included.
+    used: u64,
 }
 
 impl Shared {
@@ -145,6 +149,10 @@ impl<T: Transaction> Runtime<'_, T> {
         // A clock that was set back says nothing.
         let is_over = now.checked_sub(shared.since).is_none_or(|had| had >= TURN_MICROS);
         if is_over || shared.looks >= LOOKS {
+            shared.used += now.saturating_sub(shared.since);
+            if shared.used >= LONG_MICROS {
+                migration::computes_long();
+            }
             tokio::task::yield_now().await;
             shared.looks = 0;
             shared.since = self.ctx.system.now_micros();

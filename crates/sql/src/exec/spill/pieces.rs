@@ -4,8 +4,8 @@ use crate::exec::BATCH;
 use crate::exec::sort::Keyed;
 use crate::plan::eval::bulk::Bulk;
 
-/// So many rows are in a piece.
-const PIECE: usize = 4 * BATCH;
+/// So many rows are in a piece: more than are given back at once.
+const PIECE: usize = 16 * BATCH;
 
 /// Rows in the order in which they came. One block of memory for millions of them would be copied
 /// as it grows, for longer than other sessions can wait.

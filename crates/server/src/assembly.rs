@@ -85,6 +85,7 @@ pub struct Server {
     sql_addr: String,
     /// Where the socket is for clients of this machine.
     socket_dir: Option<PathBuf>,
+    threads: SessionThreads,
 }
 
 /// How long sessions may finish their transaction when the node stops.
@@ -157,12 +158,13 @@ impl Server {
         }
         let pg = PgServer::new(node.sessions(), shared, options);
         let serving = pg.clone();
-        node.spawn(async move { serving.serve(listener, config.threads).await });
+        let threads = config.threads.clone();
+        node.spawn(async move { serving.serve(listener, threads).await });
         let (told, line) = (data_dir.join(SQL_ADDR_FILE), sql_addr.clone());
         let written = files::beside(move || files::write_line(&told, &line)).await;
         written.flatten().map_err(|e| Error::fatal(e.to_string()))?;
         let addr = node.addr();
-        let mut server = Server { node, pg, addr, sql_addr, socket_dir: None };
+        let mut server = Server { node, pg, addr, sql_addr, socket_dir: None, threads: config.threads };
         if has_rules {
             server.serve_here(data_dir).await;
         }
@@ -196,7 +198,8 @@ impl Server {
         files::beside(move || files::remove(&old)).await.flatten().map_err(failed)?;
         let listener = tokio::net::UnixListener::bind(path).map_err(failed)?;
         let serving = self.pg.clone();
-        self.node.spawn(async move { serving.serve_unix(listener).await });
+        let threads = self.threads.clone();
+        self.node.spawn(async move { serving.serve_unix(listener, threads).await });
         Ok(())
     }
 

@@ -14,7 +14,6 @@
 use crate::watchdog::{Watch, watch};
 use meridian_base::{Error, Result, migration, workers};
 use std::io;
-use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -89,19 +88,19 @@ impl SessionThreads {
         Ok(SessionThreads(Arc::new(Threads { each, long: Some(long), _watch: watch })))
     }
 
-    /// Serves a client on the thread that has the fewest, to its end.
-    pub(crate) fn serve<F: Future<Output = ()> + Send + 'static>(
+    /// Serves a client on the thread that has the fewest, to its end. `register` makes the client's
+    /// socket one of that thread's scheduler.
+    pub(crate) fn serve<S: Send, F: Future<Output = ()> + Send + 'static>(
         &self,
-        stream: TcpStream,
-        serving: impl FnOnce(tokio::net::TcpStream) -> F + Send + 'static,
+        register: impl FnOnce() -> io::Result<S> + Send + 'static,
+        serving: impl FnOnce(S) -> F + Send + 'static,
     ) {
         let thread = self.0.each.iter().min_by_key(|t| t.sessions.load(Ordering::Relaxed)).expect("a machine has a core");
         let place = Place::take(&thread.sessions, self.clone());
         let long = self.0.long.as_ref().expect("it is there until the last clone is gone").handle().clone();
         migration::spawn([thread.scheduler.clone(), long], async move {
             let _place = place;
-            // Registered with the scheduler of this thread.
-            match tokio::net::TcpStream::from_std(stream) {
+            match register() {
                 Ok(stream) => serving(stream).await,
                 Err(e) => tracing::warn!("cannot serve a client: {e}"),
             }
@@ -208,6 +207,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
     use std::io::Read;
+    use std::net::TcpStream;
     use tokio::io::AsyncWriteExt;
 
     /// A disk that is slow would hold up what such a thread does for others.
@@ -238,7 +238,8 @@ mod tests {
         for _ in 0..2 * threads.0.each.len() {
             let (client, served) = connect();
             let (end, ended) = oneshot::channel::<()>();
-            threads.serve(served, |mut stream| async move {
+            let register = || tokio::net::TcpStream::from_std(served);
+            threads.serve(register, |mut stream| async move {
                 let name = std::thread::current().name().unwrap_or_default().to_string();
                 stream.write_all(name.as_bytes()).await.unwrap();
                 let _ = ended.await;

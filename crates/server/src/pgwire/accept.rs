@@ -61,7 +61,8 @@ impl PgServer {
                 accepted = listener.accept_socket() => match accepted.and_then(|(stream, peer)| Ok((stream.into_std()?, peer))) {
                     Ok((stream, peer)) => {
                         let server = self.clone();
-                        threads.serve(stream, move |stream| async move { server.serve_stream(stream, &peer).await });
+                        let register = || tokio::net::TcpStream::from_std(stream);
+                        threads.serve(register, move |stream| async move { server.serve_stream(stream, &peer).await });
                     }
                     // Out of descriptors, or the client left already: neither is a reason to stop.
                     Err(e) => {
@@ -80,16 +81,19 @@ impl PgServer {
     }
 
     /// Accepts clients of this machine by a Unix socket, in a file that PostgreSQL's tools look for
-    /// (`.s.PGSQL.<port>` in a directory), until [`PgServer::shutdown`]. They run on the scheduler
-    /// of whoever calls this.
-    pub async fn serve_unix(&self, listener: tokio::net::UnixListener) {
+    /// (`.s.PGSQL.<port>` in a directory), until [`PgServer::shutdown`], and serves them on
+    /// `threads`.
+    pub async fn serve_unix(&self, listener: tokio::net::UnixListener, threads: SessionThreads) {
         let mut phase = self.watch_phase();
         loop {
             tokio::select! {
-                accepted = listener.accept() => match accepted.and_then(|(stream, _)| Ok((stream.peer_cred()?.uid(), stream))) {
+                accepted = listener.accept() => match accepted.and_then(|(s, _)| Ok((s.peer_cred()?.uid(), s.into_std()?))) {
                     Ok((uid, stream)) => {
                         let server = self.clone();
-                        tokio::spawn(async move { connection::run(&server, stream, Client::local(uid)).await });
+                        let register = || tokio::net::UnixStream::from_std(stream);
+                        threads.serve(register, move |stream| async move {
+                            connection::run(&server, stream, Client::local(uid)).await;
+                        });
                     }
                     Err(e) => {
                         tracing::warn!("cannot accept a client: {e}");

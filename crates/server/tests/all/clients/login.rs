@@ -8,6 +8,7 @@ use meridian_pki::authority::{Hosts, NODE_LIFE_SECS};
 use meridian_pki::directory::Pair;
 use meridian_pki::tls::{Clock, Context, SslMode, Tls, client_config};
 use meridian_pki::{Authority, Bundle, ClusterId, Moment, PrivateKey, Rules};
+use meridian_server::SessionThreads;
 use meridian_server::pgwire::{LoginMode, PgServer, Security, ServerOptions};
 use meridian_sql::session::{SessionFactory, SessionOptions};
 use proptest::prelude::*;
@@ -258,7 +259,7 @@ async fn the_operator_comes_in_by_the_socket_whatever_the_rules_say() {
     let path = folder.path().join(".s.PGSQL.5499");
     let listener = tokio::net::UnixListener::bind(&path).expect("a socket");
     let serving = server.clone();
-    tokio::spawn(async move { serving.serve_unix(listener).await });
+    tokio::spawn(async move { serving.serve_unix(listener, SessionThreads::start().expect("threads")).await });
     sql(&node, "ALTER SYSTEM SET hba_rules = 'local all all reject'").await;
     sql(&node, "CREATE ROLE app LOGIN").await;
     let log_in = async |user: &str| {

@@ -223,6 +223,29 @@ mod tests {
         assert!(background.block_on(async { workers::may_wait() }), "the thread that blocks on it is none");
     }
 
+    #[test]
+    fn a_session_leaves_its_thread_while_it_computes_for_long() {
+        let (threads, (tell, told)) = (SessionThreads::start().unwrap(), std::sync::mpsc::channel());
+        let here = || std::thread::current().name().unwrap_or_default().to_string();
+        let register = || Ok(());
+        threads.serve(register, move |()| async move {
+            let mut seen = vec![here()];
+            migration::computes_long();
+            tokio::task::yield_now().await;
+            seen.push(here());
+            migration::computes_briefly();
+            tokio::task::yield_now().await;
+            seen.push(here());
+            migration::computes_long();
+            tokio::task::yield_now().await;
+            tell.send(seen).unwrap();
+        });
+        let seen = told.recv_timeout(Duration::from_secs(20)).expect("the session ends");
+        assert!(seen[0].starts_with("sessions-") && seen[0] == seen[2] && seen[1] == "long", "{seen:?}");
+        // What is left of the session ends, maybe as the last, on a thread that ends with it.
+        drop(threads);
+    }
+
     #[tokio::test]
     #[allow(clippy::disallowed_methods, reason = "sockets of the machine are what is tested")]
     async fn every_session_has_the_thread_with_the_fewest_and_gives_its_place_back() {

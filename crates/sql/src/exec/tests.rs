@@ -13,6 +13,7 @@ use crate::testing::{MemEnvironment, MemTransaction};
 use crate::types::{EvalContext, RowView};
 use futures::future::BoxFuture;
 use meridian_base::{ColumnMask, SessionId, Target};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 struct Collect(Vec<Row>);
 
@@ -53,7 +54,14 @@ impl crate::catalog::sequences::Sequences for NoSequences {
     }
 }
 
-struct NoSystem(Arc<crate::catalog::Catalog>, Names, Option<Arc<spills::Files>>);
+struct NoSystem(Arc<crate::catalog::Catalog>, Names, Option<Arc<spills::Files>>, Ticking);
+
+/// A clock that goes on by so many microseconds with every look at it.
+#[derive(Default)]
+struct Ticking {
+    micros: AtomicU64,
+    by: u64,
+}
 
 impl crate::catalog::system::SystemContext for NoSystem {
     fn catalog(&self) -> &Arc<crate::catalog::Catalog> {
@@ -69,7 +77,7 @@ impl crate::catalog::system::SystemContext for NoSystem {
         Vec::new()
     }
     fn now_micros(&self) -> u64 {
-        0
+        self.3.micros.fetch_add(self.3.by, Ordering::Relaxed)
     }
     fn sessions(&self) -> Vec<crate::env::SessionRow> {
         Vec::new()
@@ -131,6 +139,19 @@ async fn run_with(
     files: Option<Arc<spills::Files>>,
     options: ExecOptions,
 ) -> (Result<Affected>, Vec<Row>, MemTransaction) {
+    run_by(env, text, params, memory, files, options, Ticking::default()).await
+}
+
+/// The same by a clock.
+async fn run_by(
+    env: &MemEnvironment,
+    text: &str,
+    params: &[Datum],
+    memory: usize,
+    files: Option<Arc<spills::Files>>,
+    options: ExecOptions,
+    clock: Ticking,
+) -> (Result<Affected>, Vec<Row>, MemTransaction) {
     let catalog = env.catalog();
     let (names, eval) = (Names::new("postgres", "root"), EvalContext { catalog: catalog.clone(), ..Default::default() });
     let context = PlanContext { catalog: &catalog, names: &names, eval: &eval };
@@ -147,7 +168,7 @@ async fn run_with(
         is_held_back: false,
         is_block: false,
     });
-    let system = NoSystem(catalog.clone(), names.clone(), files);
+    let system = NoSystem(catalog.clone(), names.clone(), files, clock);
     let interrupt = Interrupt::default();
     let ctx = ExecContext {
         pace: Pace::default(),
@@ -191,6 +212,28 @@ fn a_limit_reads_only_as_far_as_it_needs() {
         assert_eq!(txn.reads().len(), 1);
         assert!(some.start == first.start && some.end < first.end);
     });
+}
+
+#[test]
+fn a_statement_that_has_used_much_goes_on_elsewhere() {
+    let scheduler = |name: &str| {
+        let mut one = tokio::runtime::Builder::new_multi_thread();
+        one.worker_threads(1).thread_name(name).thread_stack_size(16 << 20).build().unwrap()
+    };
+    let (brief, long) = (scheduler("brief"), scheduler("long"));
+    for (micros_of_look, expected) in [(0, "brief"), (TURN_MICROS / 100, "brief"), (TURN_MICROS, "long")] {
+        let (tell, told) = std::sync::mpsc::channel();
+        meridian_base::migration::spawn([brief.handle().clone(), long.handle().clone()], async move {
+            let env = after(TABLE).await;
+            let clock = Ticking { by: micros_of_look, ..Ticking::default() };
+            let (text, options) = ("select b from t where a < 5", ExecOptions::default());
+            let (_, rows, _) = run_by(&env, text, &[], MEMORY_BYTES_MAX, None, options, clock).await;
+            assert_eq!(rows.len(), 500);
+            tell.send(std::thread::current().name().map(str::to_string)).unwrap();
+        });
+        let ended = told.recv_timeout(std::time::Duration::from_secs(20)).expect("it ends");
+        assert_eq!(ended.as_deref(), Some(expected), "{micros_of_look}");
+    }
 }
 
 #[test]

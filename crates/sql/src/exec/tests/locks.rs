@@ -190,7 +190,7 @@ fn what_is_fetched_is_locked() {
         let catalog = env.catalog();
         let (names, eval) = (Names::new("postgres", "root"), EvalContext { catalog: catalog.clone(), ..Default::default() });
         let context = PlanContext { catalog: &catalog, names: &names, eval: &eval };
-        let system = NoSystem(catalog.clone(), names.clone(), None);
+        let system = NoSystem(catalog.clone(), names.clone(), None, Ticking::default());
         let interrupt = Interrupt::default();
         let ctx = ExecContext {
             pace: Pace::default(),

@@ -66,6 +66,12 @@ pub struct Args {
     /// hosts, and best on a file system in memory.
     #[arg(long, value_name = "FILE", requires = "pod")]
     pod_memory: Option<PathBuf>,
+    /// How many MiB the statements of this node may hold together: what sorts, joins, groups and
+    /// the like keep of rows. When it is nearly full they write to temporary files earlier; when it
+    /// is full, who needs more fails (53200). As long as nothing is said, a quarter of the
+    /// machine's memory.
+    #[arg(long, value_name = "MIB", value_parser = at_least_one)]
+    statement_memory: Option<usize>,
     /// Most clients at once.
     #[arg(long, default_value_t = ServerOptions::default().max_connections, value_parser = at_least_one)]
     max_connections: usize,
@@ -125,6 +131,7 @@ pub async fn run(args: Args) -> base::Result<ExitCode> {
         protocol: ProtocolThread::start()?,
         kept_free: args.keep_free.map(|mib| mib.saturating_mul(1 << 20)),
         memory: Memory::Server,
+        statement_memory: args.statement_memory.map(|mib| mib.saturating_mul(1 << 20)),
     };
     let place = config.place.clone();
     let is_secure = config.security.is_some();

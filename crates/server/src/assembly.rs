@@ -4,6 +4,7 @@
 use crate::files;
 use crate::first_login;
 use crate::machine::MachineRuntime;
+use crate::machine_memory;
 use crate::open_files;
 use crate::pgwire::{LoginMode, PgServer, Security as Logins, ServerOptions, prepare, refuse_while};
 use crate::threads::{ProtocolThread, SessionThreads};
@@ -57,6 +58,9 @@ pub struct ServerConfig {
     pub kept_free: Option<u64>,
     /// Sizes that a demonstration with many nodes in one process makes smaller.
     pub memory: Memory,
+    /// Bytes that the statements of this node may hold together. `None`: a part of the machine's
+    /// memory, or 256 MiB with [`Memory::Small`].
+    pub statement_memory: Option<usize>,
 }
 
 /// Which pod a node is a host of.
@@ -88,6 +92,8 @@ pub struct Server {
     threads: SessionThreads,
 }
 
+/// What the statements of one of many nodes in a process may hold together.
+const SMALL_STATEMENTS: usize = 256 << 20;
 /// How long sessions may finish their transaction when the node stops.
 const DRAIN: Duration = Duration::from_secs(5);
 
@@ -138,7 +144,14 @@ impl Server {
         let hindrance = node_config.hindrance.subscribe();
         let data_dir = runtime.data_dir().to_path_buf();
         let node = refuse_while(&listener, &hindrance, Node::start(Arc::new(runtime), node_config)).await?;
-        let shared = session::Shared::new();
+        let statement_memory = match (config.statement_memory, config.memory) {
+            (Some(bytes), _) => bytes,
+            (None, Memory::Small) => SMALL_STATEMENTS,
+            (None, Memory::Server) => {
+                files::beside(machine_memory::for_statements).await.map_err(|e| Error::fatal(e.to_string()))?
+            }
+        };
+        let shared = session::Shared::with_memory(statement_memory);
         node.set_sessions(Arc::new(Registry(shared.clone())));
         node.run_jobs(&shared, Attention::default());
         first_login::complete(&node.sessions(), &shared, &data_dir).await?;

@@ -17,6 +17,7 @@ pub mod assembly;
 mod files;
 pub mod first_login;
 pub mod machine;
+mod machine_memory;
 pub mod open_files;
 pub mod pgwire;
 pub mod threads;

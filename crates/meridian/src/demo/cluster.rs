@@ -178,6 +178,7 @@ impl Cluster {
                 protocol: protocol.clone(),
                 kept_free: Some(KEPT_FREE),
                 memory: Memory::Small,
+                statement_memory: None,
             };
             // On a task of its own, so that the nodes share the machine's cores.
             tokio::spawn(async move { Server::start(config).await })

@@ -1,5 +1,6 @@
 //! What a session gives a running statement, and what it gets from it.
 
+use super::memory::MemoryPool;
 use super::pace::Pace;
 use crate::catalog::sequences::Sequences;
 use crate::catalog::system::SystemContext;
@@ -27,6 +28,8 @@ pub struct ExecContext<'a> {
     /// Bytes that sorts, hash tables and materialised results of one statement may hold; above it,
     /// 53200, or a temporary file.
     pub memory_bytes_max: usize,
+    /// What all statements of the node may hold together.
+    pub pool: &'a Arc<MemoryPool>,
     pub options: ExecOptions,
     /// How often it looks at the clock.
     pub pace: Pace,

@@ -58,7 +58,7 @@ impl<'a> First<'a> {
 
     /// Lets go of rows that are not among the first, if there are many; or of memory, if all are.
     pub(super) async fn trim<T: Transaction>(&mut self, rt: &mut Runtime<'_, T>) -> Result<()> {
-        if self.all.is_none() && is_short(rt) && self.row_bytes + self.key_bytes > rt.ctx.memory_bytes_max / PART {
+        if self.all.is_none() && is_short(rt) && self.row_bytes + self.key_bytes > rt.most() / PART {
             // They are too many. The bound stays.
             self.all = Sorter::on_disk(self.keys.iter().map(Way::from).collect(), rt);
             if let Some(all) = &mut self.all {

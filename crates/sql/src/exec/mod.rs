@@ -26,6 +26,7 @@ mod infer;
 mod join;
 mod key_parts;
 mod lock_rows;
+pub(crate) mod memory;
 mod numbers;
 mod op;
 mod pace;
@@ -61,6 +62,7 @@ use crate::plan::{Plan, Prepared, TablePlan, Tag};
 use crate::types::compare::Exact;
 use crate::types::{Datum, Type};
 use eval::{Kept, Row};
+use memory::Taken;
 use meridian_base::{Error, Result, migration};
 use op::Op;
 use spill::list::List;
@@ -97,6 +99,8 @@ pub(crate) struct Shared {
     pub(crate) memory: usize,
     /// Bytes of results that are kept for whoever asks again.
     pub(crate) lasting: usize,
+    /// What was taken for them from all statements' memory.
+    taken: Taken,
     /// Rows and microseconds by node, for `EXPLAIN ANALYZE`.
     pub(crate) stats: Option<BTreeMap<usize, Stat>>,
     /// Rows changed by DML.
@@ -212,9 +216,15 @@ impl<T: Transaction> Runtime<'_, T> {
         self.hold(bytes)?;
         Ok(bytes)
     }
+    /// What the statement may hold before operators that can do with less begin to.
+    fn most(&self) -> usize {
+        self.ctx.memory_bytes_max.min(self.ctx.pool.share())
+    }
     fn hold(&mut self, bytes: usize) -> Result<()> {
         self.shared.memory += bytes;
-        if self.held() > self.ctx.memory_bytes_max {
+        let held = self.held();
+        self.shared.taken.cover(held, self.ctx.pool)?;
+        if held > self.ctx.memory_bytes_max {
             return Err(Error::sql("53200", "out of memory")
                 .detail(format!("The statement would hold more than {} MiB at once.", self.ctx.memory_bytes_max >> 20))
                 .hint("Read fewer rows at a time, or let an index give the order."));

@@ -12,6 +12,7 @@ use crate::temporary::Temporary;
 use crate::testing::{MemEnvironment, MemTransaction};
 use crate::types::{EvalContext, RowView};
 use futures::future::BoxFuture;
+use memory::MemoryPool;
 use meridian_base::{ColumnMask, SessionId, Target};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -139,18 +140,25 @@ async fn run_with(
     files: Option<Arc<spills::Files>>,
     options: ExecOptions,
 ) -> (Result<Affected>, Vec<Row>, MemTransaction) {
-    run_by(env, text, params, memory, files, options, Ticking::default()).await
+    run_on(env, text, params, memory, files, options, Machine::default()).await
 }
 
-/// The same by a clock.
-async fn run_by(
+/// What statements run on.
+#[derive(Default)]
+struct Machine {
+    clock: Ticking,
+    pool: Arc<MemoryPool>,
+}
+
+/// The same on a machine.
+async fn run_on(
     env: &MemEnvironment,
     text: &str,
     params: &[Datum],
     memory: usize,
     files: Option<Arc<spills::Files>>,
     options: ExecOptions,
-    clock: Ticking,
+    machine: Machine,
 ) -> (Result<Affected>, Vec<Row>, MemTransaction) {
     let catalog = env.catalog();
     let (names, eval) = (Names::new("postgres", "root"), EvalContext { catalog: catalog.clone(), ..Default::default() });
@@ -168,10 +176,11 @@ async fn run_by(
         is_held_back: false,
         is_block: false,
     });
-    let system = NoSystem(catalog.clone(), names.clone(), files, clock);
+    let system = NoSystem(catalog.clone(), names.clone(), files, machine.clock);
     let interrupt = Interrupt::default();
     let ctx = ExecContext {
         pace: Pace::default(),
+        pool: &machine.pool,
         eval: &eval,
         catalog: &catalog,
         interrupt: &interrupt,
@@ -218,7 +227,7 @@ fn a_limit_reads_only_as_far_as_it_needs() {
 fn a_statement_that_has_used_much_goes_on_elsewhere() {
     let scheduler = |name: &str| {
         let mut one = tokio::runtime::Builder::new_multi_thread();
-        one.worker_threads(1).thread_name(name).thread_stack_size(16 << 20).build().unwrap()
+        one.worker_threads(1).thread_name(name).thread_stack_size(16 << 20).enable_time().build().unwrap()
     };
     let (brief, long) = (scheduler("brief"), scheduler("long"));
     for (micros_of_look, expected) in [(0, "brief"), (TURN_MICROS / 100, "brief"), (TURN_MICROS, "long")] {
@@ -226,8 +235,9 @@ fn a_statement_that_has_used_much_goes_on_elsewhere() {
         meridian_base::migration::spawn([brief.handle().clone(), long.handle().clone()], async move {
             let env = after(TABLE).await;
             let clock = Ticking { by: micros_of_look, ..Ticking::default() };
+            let machine = Machine { clock, ..Machine::default() };
             let (text, options) = ("select b from t where a < 5", ExecOptions::default());
-            let (_, rows, _) = run_by(&env, text, &[], MEMORY_BYTES_MAX, None, options, clock).await;
+            let (_, rows, _) = run_on(&env, text, &[], MEMORY_BYTES_MAX, None, options, machine).await;
             assert_eq!(rows.len(), 500);
             tell.send(std::thread::current().name().map(str::to_string)).unwrap();
         });

@@ -34,6 +34,7 @@ impl<E: Environment> JobSystem<'_, E> {
             sequences,
             system: self,
             memory_bytes_max: MEMORY_BYTES_MAX,
+            pool: sequences.memory(),
             options: ExecOptions::default(),
         }
     }

@@ -42,7 +42,10 @@ const CLAUSES: &[(&[&str], &[&str], &str)] = &[
 /// 0A000 instead of a syntax error at a place (in bytes, from 1 on), if PostgreSQL has what stands
 /// there.
 pub(super) fn explained(e: Error, tokens: &[TokenWithSpan], place: &Place) -> Error {
-    let Some(position) = e.get_position().filter(|_| e.sqlstate() == "42601") else { return e };
+    if e.sqlstate() != "42601" {
+        return e;
+    }
+    let Some(position) = e.get_position() else { return literal(tokens).unwrap_or(e) };
     let mut offsets = Offsets::new(place.text);
     let Some(at) = tokens.iter().position(|t| offsets.of(t.span.start) as u32 + 1 == position) else { return e };
     match clause(tokens, at) {
@@ -51,14 +54,17 @@ pub(super) fn explained(e: Error, tokens: &[TokenWithSpan], place: &Place) -> Er
     }
 }
 
+/// `inet '10.0.0.1'`, which the parser takes for a column and its alias.
+fn literal(tokens: &[TokenWithSpan]) -> Option<Error> {
+    let missing = tokens.windows(2).find_map(|pair| match (&pair[0].token, &pair[1].token) {
+        (Token::Word(word), Token::SingleQuotedString(_)) => Some(word.value.to_lowercase()).filter(|name| is_missing(name)),
+        _ => None,
+    });
+    missing.map(|name| Error::unsupported(format!("type \"{name}\" is not supported")))
+}
+
 fn clause(tokens: &[TokenWithSpan], at: usize) -> Option<String> {
     let (token, before) = (&tokens[at].token, at.checked_sub(1).map(|before| &tokens[before]));
-    // `inet '10.0.0.1'`
-    if let (Token::SingleQuotedString(_), Some(Token::Word(word))) = (token, before.map(|before| &before.token))
-        && is_missing(&word.value.to_lowercase())
-    {
-        return Some(format!("type \"{}\"", word.value.to_lowercase()));
-    }
     // `xmlelement(name a)`
     let is_xml = |t: &TokenWithSpan| matches!(&t.token, Token::Word(w) if w.value.to_lowercase().starts_with("xml"));
     if tokens[..at].iter().rev().take(3).any(is_xml) {

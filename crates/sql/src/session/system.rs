@@ -157,7 +157,8 @@ impl<E: Environment> StatementSystem<'_, E> {
         options: ExecOptions,
     ) -> ExecContext<'s> {
         let (catalog, pace, memory_bytes_max) = (self.catalog, Pace::default(), MEMORY_BYTES_MAX);
-        ExecContext { eval, catalog, interrupt, sequences, system: self, memory_bytes_max, options, pace }
+        let pool = &self.system.shared.memory;
+        ExecContext { eval, catalog, interrupt, sequences, system: self, memory_bytes_max, pool, options, pace }
     }
 }
 

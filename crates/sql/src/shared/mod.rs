@@ -14,6 +14,7 @@ pub(crate) use sequences::SessionSequences;
 
 use crate::env::{SessionRow, pid};
 use crate::exec::Interrupt;
+use crate::exec::memory::MemoryPool;
 use crate::parse::without_passwords;
 use meridian_base::{DescriptorId, Error, Result, SessionId};
 use parking_lot::Mutex;
@@ -35,6 +36,8 @@ pub struct Shared {
     /// The schema jobs that run on this node.
     pub(crate) jobs: Running,
     pub(crate) changes: Changes,
+    /// What statements hold.
+    pub(crate) memory: Arc<MemoryPool>,
     /// A planted bug: a statement's privileges are asked for once, when it runs first.
     checks_at_prepare_only: AtomicBool,
 }
@@ -91,6 +94,10 @@ impl Shared {
     }
     pub fn new() -> Arc<Shared> {
         Arc::new(Shared::default())
+    }
+    /// One whose statements may hold so many bytes together.
+    pub fn with_memory(bytes: usize) -> Arc<Shared> {
+        Arc::new(Shared { memory: Arc::new(MemoryPool::of(bytes)), ..Shared::default() })
     }
     /// Leaves a rule out, to see that somebody notices: privileges are asked for once.
     #[doc(hidden)]

@@ -29,6 +29,7 @@ use crate::catalog::relation::SequenceRef;
 use crate::catalog::sequences::Sequences;
 use crate::catalog::{Catalog, Sequence};
 use crate::env::{Environment, Locking, OnLocked, Transaction, TxnOptions};
+use crate::exec::memory::MemoryPool;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use futures::future::BoxFuture;
 use meridian_base::key::encode;
@@ -172,6 +173,10 @@ struct Counter {
 }
 
 impl<E: Environment> SessionSequences<E> {
+    /// What the statements of the node hold.
+    pub(crate) fn memory(&self) -> &Arc<MemoryPool> {
+        &self.shared.memory
+    }
     pub fn new(env: E, session: SessionId, shared: Arc<Shared>) -> SessionSequences<E> {
         SessionSequences { env, session, shared, drawn: Mutex::default() }
     }

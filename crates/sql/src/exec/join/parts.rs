@@ -220,7 +220,7 @@ impl Parts {
         let mut rows = Kept::default();
         let mut last = None;
         while let Some(key) = self.right.key() {
-            if self.bytes > rt.ctx.memory_bytes_max / PART && last.as_ref() != Some(&key[0]) {
+            if self.bytes > rt.most() / PART && last.as_ref() != Some(&key[0]) {
                 break;
             }
             let Some(mut next) = self.right.pop(rt).await? else { break };

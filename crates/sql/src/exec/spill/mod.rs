@@ -42,9 +42,9 @@ const CHECKSUM: usize = 8;
 const RUN_BYTES: usize = 128 << 20;
 const RUN_PART: usize = 8;
 
-/// Whether half of what a statement may hold is held: operators that can do with less begin to.
+/// Whether half of what a statement should hold is held: operators that can do with less begin to.
 pub(super) fn is_short<T: Transaction>(rt: &Runtime<'_, T>) -> bool {
-    rt.held() > rt.ctx.memory_bytes_max / 2
+    rt.held() > rt.most() / 2
 }
 
 /// Puts rows in an order; equal ones stay as they came.
@@ -82,7 +82,7 @@ impl Sorter {
 
     /// Writes a run, if what is in memory takes much of it.
     pub(super) async fn trim<T: Transaction>(&mut self, rt: &mut Runtime<'_, T>) -> Result<()> {
-        if self.bytes <= RUN_BYTES && !(is_short(rt) && self.bytes > rt.ctx.memory_bytes_max / RUN_PART) {
+        if self.bytes <= RUN_BYTES && !(is_short(rt) && self.bytes > rt.most() / RUN_PART) {
             return Ok(());
         }
         if self.runs.is_none() {
@@ -156,7 +156,7 @@ impl Runs {
     /// `None`: there are no temporary files here.
     fn new<T: Transaction>(ways: Arc<[Way]>, rt: &Runtime<'_, T>) -> Option<Runs> {
         let file = rt.ctx.system.temporary()?;
-        let block = (rt.ctx.memory_bytes_max / BLOCK_PART).min(BLOCK_MAX);
+        let block = (rt.most() / BLOCK_PART).min(BLOCK_MAX);
         Some(Runs { ways, file, codec: Codec::default(), runs: Vec::new(), end: 0, block })
     }
 

@@ -194,6 +194,7 @@ fn what_is_fetched_is_locked() {
         let interrupt = Interrupt::default();
         let ctx = ExecContext {
             pace: Pace::default(),
+            pool: &Arc::default(),
             eval: &eval,
             catalog: &catalog,
             interrupt: &interrupt,

@@ -153,3 +153,36 @@ fn windows_and_with_queries_that_have_no_room_go_through_a_file() {
         }
     });
 }
+
+#[test]
+fn statements_write_earlier_while_others_hold_much() {
+    block_on(async {
+        let env = after(MANY).await;
+        let query = "select * from many order by b, id";
+        let (whole, expected, _) = run_in(&env, query, &[], MEMORY_BYTES_MAX).await;
+        whole.unwrap();
+        let pool = Arc::new(MemoryPool::of(32 << 20));
+        let run = async |query: &str| {
+            let (files, machine) = (Arc::new(Files::default()), Machine { pool: pool.clone(), ..Machine::default() });
+            let (options, memory) = (ExecOptions::default(), MEMORY_BYTES_MAX);
+            let (affected, rows, _) = run_on(&env, query, &[], memory, Some(files.clone()), options, machine).await;
+            (affected, rows, files.written())
+        };
+        let (affected, rows, written) = run(query).await;
+        affected.unwrap();
+        assert!(rows == expected && written == 0, "there is room");
+        let mut others = Taken::default();
+        others.cover(26 << 20, &pool).unwrap();
+        let (affected, rows, written) = run(query).await;
+        affected.unwrap();
+        assert!(rows == expected && written > 1_000_000, "{written}");
+        // What cannot be written fails, and the rest stays as it is.
+        let (affected, _, _) = run("select array_agg(repeat('x', 1000)) from many").await;
+        let error = affected.unwrap_err();
+        assert_eq!((error.sqlstate(), error.message()), ("53200", "out of memory"));
+        assert_eq!(pool.taken(), 25 << 20);
+        drop(others);
+        run("select array_agg(repeat('x', 1000)) from many").await.0.unwrap();
+        assert_eq!(pool.taken(), 0);
+    });
+}

@@ -48,11 +48,20 @@ pub struct ExecOptions {
     pub attempt: u32,
     /// `temp_file_limit`, in bytes.
     pub temporary_bytes_max: Option<u64>,
+    /// `work_mem`, in bytes: operators that can do with less begin to once half of it is held.
+    pub work_mem: usize,
 }
 
 impl Default for ExecOptions {
     fn default() -> ExecOptions {
-        ExecOptions { is_home_enforced: false, is_near_first: true, reads_past: false, attempt: 0, temporary_bytes_max: None }
+        ExecOptions {
+            is_home_enforced: false,
+            is_near_first: true,
+            reads_past: false,
+            attempt: 0,
+            temporary_bytes_max: None,
+            work_mem: MEMORY_BYTES_MAX,
+        }
     }
 }
 

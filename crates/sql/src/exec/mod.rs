@@ -218,7 +218,7 @@ impl<T: Transaction> Runtime<'_, T> {
     }
     /// What the statement may hold before operators that can do with less begin to.
     fn most(&self) -> usize {
-        self.ctx.memory_bytes_max.min(self.ctx.pool.share())
+        self.ctx.memory_bytes_max.min(self.ctx.options.work_mem).min(self.ctx.pool.share())
     }
     fn hold(&mut self, bytes: usize) -> Result<()> {
         self.shared.memory += bytes;

@@ -153,10 +153,15 @@ impl<E: Environment> Session<E> {
     }
     /// How statements run now.
     pub(super) fn exec_options(&self) -> ExecOptions {
-        let (is_home_enforced, is_near_first, temporary_bytes_max) =
-            self.setting(|v| (v.enforce_home_region, v.is_near_first, v.temporary_bytes_max));
         let reads_past = self.block.as_ref().is_some_and(|b| b.past.is_some());
-        ExecOptions { is_home_enforced, is_near_first, reads_past, attempt: self.attempt, temporary_bytes_max }
+        self.setting(|v| ExecOptions {
+            is_home_enforced: v.enforce_home_region,
+            is_near_first: v.is_near_first,
+            reads_past,
+            attempt: self.attempt,
+            temporary_bytes_max: v.temporary_bytes_max,
+            work_mem: v.work_mem,
+        })
     }
     /// A setting's present value. The lock is not held when it returns: two in one expression would
     /// wait for each other.

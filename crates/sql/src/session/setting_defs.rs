@@ -505,7 +505,7 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         Kind::Only { accepted: &["off", "false", "0"], shown: "off" },
         "Treats expr=NULL as expr IS NULL.",
     ),
-    inert("work_mem", "work_mem", "4MB", KILO_BYTES, "Statements have one memory bound of their own."),
+    quiet("work_mem", "work_mem", "256MB", KILO_BYTES, "What a statement may hold; half of it before temporary files."),
     quiet("xmlbinary", "xmlbinary", "base64", Kind::Enum(&["base64", "hex"]), "How binary values are encoded in XML."),
     quiet(
         "xmloption",

@@ -6,6 +6,7 @@
 
 use super::setting_defs::{DEFINITIONS, Definition, Kind, Unit};
 use crate::catalog::system::Setting;
+use crate::exec::MEMORY_BYTES_MAX;
 use crate::types::zone::Zone;
 use crate::types::{DateOrder, Style};
 use meridian_base::{DescriptorId, Error, Result};
@@ -52,6 +53,8 @@ pub(crate) struct Values {
     pub round_trips_max: Option<u32>,
     /// `temp_file_limit`, in bytes.
     pub temporary_bytes_max: Option<u64>,
+    /// `work_mem`, in bytes.
+    pub work_mem: usize,
     /// `locality_optimized_partitioned_index_scan`.
     pub is_near_first: bool,
     pub zone: Zone,
@@ -77,6 +80,7 @@ impl Values {
             enforce_home_region: false,
             round_trips_max: None,
             temporary_bytes_max: None,
+            work_mem: MEMORY_BYTES_MAX,
             is_near_first: true,
             zone: Zone::utc(),
             style: Style::default(),
@@ -103,6 +107,9 @@ impl Values {
         self.is_near_first = self.get("locality_optimized_partitioned_index_scan").as_deref() == Some("on");
         let limit = self.get("temp_file_limit").and_then(|t| parse_integer(&t, Some(Unit::KiloBytes)));
         self.temporary_bytes_max = limit.and_then(|kilobytes| u64::try_from(kilobytes).ok()).map(|kilobytes| kilobytes << 10);
+        let work_mem = self.get("work_mem").and_then(|t| parse_integer(&t, Some(Unit::KiloBytes)));
+        let work_mem = work_mem.and_then(|kilobytes| usize::try_from(kilobytes).ok());
+        self.work_mem = work_mem.map_or(MEMORY_BYTES_MAX, |kilobytes| kilobytes << 10);
         self.round_trips_max = self.get("max_cross_region_round_trips").and_then(|t| t.parse().ok());
         self.zone = self.get("timezone").and_then(|t| Zone::parse(&t).ok()).unwrap_or_else(Zone::utc);
         self.style.extra_float_digits = self.get("extra_float_digits").and_then(|t| t.parse().ok()).unwrap_or(1);
@@ -536,7 +543,7 @@ mod tests {
         s.rollback();
         assert_eq!(s.show("work_mem").unwrap(), "1MB");
         s.set("work_mem", None, false).unwrap();
-        assert_eq!(s.show("work_mem").unwrap(), "4MB");
+        assert_eq!(s.show("work_mem").unwrap(), "256MB");
     }
 
     #[test]

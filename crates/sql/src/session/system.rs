@@ -156,7 +156,7 @@ impl<E: Environment> StatementSystem<'_, E> {
         sequences: &'s dyn Sequences,
         options: ExecOptions,
     ) -> ExecContext<'s> {
-        let (catalog, pace, memory_bytes_max) = (self.catalog, Pace::default(), MEMORY_BYTES_MAX);
+        let (catalog, pace, memory_bytes_max) = (self.catalog, Pace::default(), MEMORY_BYTES_MAX.max(options.work_mem));
         let pool = &self.system.shared.memory;
         ExecContext { eval, catalog, interrupt, sequences, system: self, memory_bytes_max, pool, options, pace }
     }

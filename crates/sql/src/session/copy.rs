@@ -18,7 +18,7 @@ use crate::types::{Datum, EvalContext, RowView, Type};
 use bytes::{BufMut, BytesMut};
 use futures::stream::{FuturesUnordered, StreamExt};
 use meridian_base::runtime::BoxFuture;
-use meridian_base::{Error, Result, limits};
+use meridian_base::{Error, Result, limits, migration};
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -417,6 +417,10 @@ impl<E: Environment> Session<E> {
     async fn insert(&mut self, load: &Load, rows: Vec<Vec<Datum>>, loading: &mut Loading, now: u64) -> Result<()> {
         if rows.is_empty() {
             return Ok(());
+        }
+        if loading.rows > 0 {
+            // More than a batch.
+            migration::computes_long();
         }
         let most = loading.company.transactions_at_once(&self.env, &self.shared);
         loading.commit_down_to(most - 1).await?;

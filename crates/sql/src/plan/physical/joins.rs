@@ -2,9 +2,10 @@
 
 use super::super::node::Node;
 use super::super::rel::{JoinKind, Rel};
-use super::super::unnest::is_plain;
+use super::super::unnest::{is_plain, sides};
 use super::super::{access, estimate, optimize};
 use super::{Built, Compiler, Wish, satisfied, satisfies, with_columns};
+use crate::env::Locking;
 use crate::plan::expr::{Cmp, ColId, Expr};
 use meridian_base::Result;
 use std::collections::BTreeSet;
@@ -18,6 +19,26 @@ struct Keys {
     rest: Vec<Expr>,
 }
 
+/// Whether a left join adds nothing: nothing of its right side is used, and no left row has two
+/// partners there.
+fn adds_nothing(kind: JoinKind, right: &Rel, on: &[Expr], need: &BTreeSet<ColId>) -> bool {
+    let Rel::Table { table, base, locking: Locking::None, filters, .. } = right else { return false };
+    let cols: BTreeSet<ColId> = right.cols().into_iter().collect();
+    let conds = on.iter().chain(filters);
+    if kind != JoinKind::Left || !need.is_disjoint(&cols) || conds.clone().any(|c| c.is_volatile() || c.needs_executor()) {
+        return false;
+    }
+    let column = |c: &Expr| match sides(c, &cols)? {
+        (_, Expr::Column(id)) => Some(id - base),
+        _ => None,
+    };
+    let tied: BTreeSet<u32> = conds.filter_map(column).collect();
+    table.indexes.iter().any(|index| {
+        let columns: Vec<u32> = index.columns.iter().map(|c| c.ordinal).collect();
+        index.is_key(&columns) && columns.iter().all(|c| tied.contains(c))
+    })
+}
+
 impl Compiler<'_> {
     pub(super) fn join(
         &mut self,
@@ -28,6 +49,9 @@ impl Compiler<'_> {
         need: &BTreeSet<ColId>,
         wish: Wish,
     ) -> Result<Built> {
+        if adds_nothing(kind, right, on, need) {
+            return self.rel(left, need, wish);
+        }
         let below = with_columns(need, on.iter());
         if let Some(each) = self.of_each_exchanged(kind, left, right, on)? {
             let l = self.rel(right, &below, None)?;

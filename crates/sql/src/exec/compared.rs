@@ -11,7 +11,7 @@ use crate::plan::node::Node;
 use crate::plan::rel::SetOp;
 use crate::types::Datum;
 use meridian_base::Result;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// The rows of one side that are, or are not, on the other one.
@@ -147,8 +147,8 @@ impl Compared {
 
 async fn in_memory<T: Transaction>(op: SetOp, all: bool, l: Vec<Row>, r: Vec<Row>, rt: &mut Runtime<'_, T>) -> Result<Vec<Row>> {
     let mut out = Kept::default();
-    let mut seen: Bulk<BTreeSet<Row>> = Bulk::default();
-    let mut right: Bulk<BTreeMap<Row, usize>> = Bulk::default();
+    let mut seen: Bulk<HashSet<Row>> = Bulk::default();
+    let mut right: Bulk<HashMap<Row, usize>> = Bulk::default();
     for row in r {
         rt.step().await?;
         *right.entry(row).or_default() += 1;

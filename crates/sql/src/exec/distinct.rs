@@ -8,7 +8,7 @@ use super::{BATCH, Runtime};
 use crate::env::Transaction;
 use crate::plan::eval::bulk::Bulk;
 use meridian_base::Result;
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
 /// Rows as they come, but for those that came before. What is new when memory is short comes at the
 /// end.
@@ -16,7 +16,7 @@ pub(crate) struct Distinct {
     input: Op,
     /// The input is a part of the same node: what it takes is not told twice.
     is_part: bool,
-    seen: Bulk<BTreeSet<Row>>,
+    seen: Bulk<HashSet<Row>>,
     /// From the first row on.
     beyond: Option<Beyond>,
     /// The input has ended.

@@ -19,7 +19,7 @@ use crate::types::Datum;
 use crate::types::compare::Exact;
 use futures::future::BoxFuture;
 use meridian_base::{Error, Result};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 /// A running operator.
@@ -596,7 +596,7 @@ async fn recursive<T: Transaction>(
     rt: &mut Runtime<'_, T>,
 ) -> Result<Listing> {
     let mut all = Listing::new();
-    let mut seen: Bulk<BTreeSet<Row>> = Bulk::default();
+    let mut seen: Bulk<HashSet<Row>> = Bulk::default();
     // Each round works on the rows that the one before it added.
     let mut held = rt.shared.memory;
     let mut work = Kept::from(collect(body, frame, rt).await?);
@@ -630,7 +630,7 @@ async fn recursive<T: Transaction>(
 }
 
 /// The rows that were not seen before.
-async fn unseen<T: Transaction>(rows: Kept, seen: &mut BTreeSet<Row>, rt: &mut Runtime<'_, T>) -> Result<Kept> {
+async fn unseen<T: Transaction>(rows: Kept, seen: &mut HashSet<Row>, rt: &mut Runtime<'_, T>) -> Result<Kept> {
     let mut out = Kept::default();
     for row in rows.take() {
         rt.step().await?;

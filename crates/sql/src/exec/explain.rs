@@ -527,6 +527,7 @@ impl Tree<'_> {
             Expr::Or(v) => format!("({})", list(v, " OR ")),
             Expr::Not(e) => format!("(NOT {})", self.named(e, names)),
             Expr::IsNull(e) => format!("({} IS NULL)", self.named(e, names)),
+            Expr::IsBool(e, wanted) => format!("({} IS {})", self.named(e, names), if *wanted { "TRUE" } else { "FALSE" }),
             Expr::In(e, v) => format!("({} IN ({}))", self.named(e, names), list(v, ", ")),
             Expr::OneOf(o) => {
                 let row = |v: &[Expr]| if v.len() == 1 { list(v, "") } else { format!("({})", list(v, ", ")) };

@@ -7,7 +7,7 @@ use crate::env::{Locking, Transaction};
 use crate::plan::expr::{Expr, SubqueryBody};
 use crate::plan::node::{DmlPlan, DmlPlanKind, KeyPart, KeyRangeParts, Node, PlacePlan, Scalar, Scan, SortPlan};
 use crate::plan::rel::{JoinKind, SetOp};
-use crate::plan::{Plan, Prepared};
+use crate::plan::{Plan, Prepared, Shown};
 use crate::show::Computed;
 use crate::types::{Datum, EvalContext, Type};
 use futures::future::BoxFuture;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 pub(crate) fn explain<'a, 'c, T: Transaction>(
     inner: &'a Prepared,
-    analyze: bool,
+    show: Shown,
     params: &'a [Datum],
     txn: &'a mut T,
     ctx: &'a ExecContext<'c>,
@@ -32,6 +32,7 @@ pub(crate) fn explain<'a, 'c, T: Transaction>(
         let places = Regions { catalog: ctx.catalog, ctx: ctx.eval, is_near_first, reads_past };
         let mut tree = Tree {
             lines: Vec::new(),
+            show,
             stats: None,
             ctx: ctx.eval,
             params,
@@ -44,7 +45,7 @@ pub(crate) fn explain<'a, 'c, T: Transaction>(
             shown: BTreeSet::new(),
         };
         let mut took = None;
-        if analyze {
+        if show.analyze {
             let start = ctx.system.now_micros();
             let stats = run(&node, inner, params, txn, ctx).await?;
             took = Some(ctx.system.now_micros().saturating_sub(start));
@@ -67,7 +68,9 @@ pub(crate) fn explain<'a, 'c, T: Transaction>(
             if ctx.options.attempt > 0 {
                 tree.lines.push(format!("Attempts: {} (times and round trips are of the last)", ctx.options.attempt + 1));
             }
-            tree.lines.push(format!("Execution Time: {:.3} ms", micros as f64 / 1000.0));
+            if show.summary {
+                tree.lines.push(format!("Execution Time: {:.3} ms", micros as f64 / 1000.0));
+            }
         }
         Ok(tree.lines)
     })
@@ -105,11 +108,6 @@ async fn run<T: Transaction>(
     }
 }
 
-/// How many rows are expected, where statistics tell.
-fn expected(estimate: Option<f64>) -> String {
-    estimate.map_or_else(String::new, |rows| format!("  (rows={})", rows.round().max(1.0)))
-}
-
 /// Where the statement reads and writes: the homes of its groups, or here.
 fn regions(tree: &Tree<'_>, ctx: &ExecContext<'_>) -> Vec<String> {
     let home = |g: &GroupId| match ctx.catalog.descriptors.get(&DescriptorId(g.0)).map(|d| &**d) {
@@ -129,6 +127,7 @@ fn regions(tree: &Tree<'_>, ctx: &ExecContext<'_>) -> Vec<String> {
 
 struct Tree<'t> {
     lines: Vec<String>,
+    show: Shown,
     stats: Option<BTreeMap<usize, Stat>>,
     ctx: &'t EvalContext,
     params: &'t [Datum],
@@ -148,6 +147,11 @@ struct Tree<'t> {
 }
 
 impl Tree<'_> {
+    /// How many rows are expected, where statistics tell.
+    fn expected(&self, estimate: Option<f64>) -> String {
+        let shown = estimate.filter(|_| self.show.costs);
+        shown.map_or_else(String::new, |rows| format!("  (rows={})", rows.round().max(1.0)))
+    }
     fn line(&mut self, depth: usize, text: String) {
         let lead = if depth == 0 { String::new() } else { format!("{}->  ", "      ".repeat(depth - 1) + "  ") };
         self.lines.push(format!("{lead}{text}"));
@@ -176,6 +180,7 @@ impl Tree<'_> {
 
     fn node(&mut self, node: &Arc<Node>, depth: usize) {
         let measured = self.stats.as_ref().map(|s| match s.get(&(Arc::as_ptr(node) as usize)) {
+            Some(s) if !self.show.timing => format!("  (actual rows={} loops={})", s.rows, s.loops),
             Some(s) => format!("  (actual time={:.3} rows={} loops={})", s.micros as f64 / 1000.0, s.rows, s.loops),
             None => "  (never executed)".to_string(),
         });
@@ -298,7 +303,7 @@ impl Tree<'_> {
         let head = |name: &str| format!("{name}{measured}");
         match node {
             Node::HashJoin { kind, left, right, left_keys, right_keys, estimate, .. } => {
-                self.line(depth, head(&format!("Hash {}{}", join_name(*kind), expected(*estimate))));
+                self.line(depth, head(&format!("Hash {}{}", join_name(*kind), self.expected(*estimate))));
                 let (ln, rn) = (names(left), names(right));
                 let pairs = left_keys
                     .iter()
@@ -312,7 +317,7 @@ impl Tree<'_> {
             }
             Node::LoopJoin { kind, left, right, is_lookup, estimate, .. } => {
                 let how = if *is_lookup { "Lookup" } else { "Nested Loop" };
-                self.line(depth, head(&format!("{how} {}{}", join_name(*kind), expected(*estimate))));
+                self.line(depth, head(&format!("{how} {}{}", join_name(*kind), self.expected(*estimate))));
                 self.node(left, depth + 1);
                 self.node(right, depth + 1);
             }
@@ -468,7 +473,7 @@ impl Tree<'_> {
             (_, _, true) => format!("Index Only Scan{back} using {} on {name}", index.name),
             _ => format!("Index Scan{back} using {} on {name}", index.name),
         };
-        self.line(depth, format!("{what}{}{measured}", expected(s.estimate)));
+        self.line(depth, format!("{what}{}{measured}", self.expected(s.estimate)));
         self.conditions(s, depth);
         if !matches!(s.locking, Locking::None) {
             self.note(depth, "Locks rows".into());

@@ -434,8 +434,8 @@ impl Running {
         let node = match &prepared.plan {
             Plan::General(node) => node.clone(),
             Plan::Fast(fast) => fast.node.clone(),
-            Plan::Explain { inner, analyze } => {
-                let lines = explain::explain(inner, *analyze, params, txn, ctx).await?;
+            Plan::Explain { inner, shown } => {
+                let lines = explain::explain(inner, *shown, params, txn, ctx).await?;
                 self.ahead.extend(lines.into_iter().map(|l| vec![Datum::Text(l.into())]));
                 return Ok(true);
             }

@@ -108,6 +108,7 @@ fn added(operation: &mut ast::AlterTableOperation) -> Option<&mut ast::ColumnDef
 pub(super) fn rewrite(mut tokens: Vec<TokenWithSpan>, place: &Place) -> Result<(Vec<TokenWithSpan>, Cut)> {
     let mut cut = Cut { said: cockroach::rewrite(&mut tokens, place)?, ..Cut::default() };
     table_queries(&mut tokens);
+    interval_precisions(&mut tokens);
     set_role(&mut tokens);
     if sees(&tokens, 0, &["create"]) {
         if let Some(at) =
@@ -493,6 +494,23 @@ fn sort_options(tokens: &mut [TokenWithSpan]) {
     groups.sort_by_key(|g| g.0);
     for (slot, t) in tokens.iter_mut().zip(groups.into_iter().flat_map(|g| g.1)) {
         *slot = t;
+    }
+}
+
+/// `INTERVAL(3) '1.2345 s'`, whose precision sqlparser drops, is `INTERVAL '1.2345 s' SECOND(3)`.
+fn interval_precisions(tokens: &mut Vec<TokenWithSpan>) {
+    let is_one = |t: &[TokenWithSpan]| {
+        is(&t[0], "interval")
+            && matches!(t[1].token, Token::LParen)
+            && matches!(t[2].token, Token::Number(..))
+            && matches!(t[3].token, Token::RParen)
+            && matches!(t[4].token, Token::SingleQuotedString(_))
+    };
+    let found: Vec<usize> = (0..tokens.len().saturating_sub(4)).filter(|at| is_one(&tokens[*at..at + 5])).collect();
+    for at in found.into_iter().rev() {
+        tokens[at + 1..at + 5].rotate_right(1);
+        let second = TokenWithSpan::new(word("SECOND", Keyword::SECOND), tokens[at + 1].span);
+        tokens.insert(at + 2, second);
     }
 }
 

@@ -69,8 +69,21 @@ pub(crate) enum Plan {
     General(Arc<Node>),
     Explain {
         inner: Box<Prepared>,
-        analyze: bool,
+        shown: Shown,
     },
+}
+
+/// What `EXPLAIN` shows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    /// The statement is run, and measured.
+    pub(crate) analyze: bool,
+    /// How many rows are expected.
+    pub(crate) costs: bool,
+    /// How long each operator took.
+    pub(crate) timing: bool,
+    /// How long the statement took.
+    pub(crate) summary: bool,
 }
 
 /// Whether a statement is one that [`prepare`] takes: queries, DML, `EXPLAIN` of them. Everything
@@ -229,23 +242,31 @@ fn finish(mut b: Binder, tag: Tag, rel: Rel, out: Vec<OutCol>) -> Result<Prepare
 
 fn explain(
     inner: &Statement,
-    mut analyze: bool,
+    analyze: bool,
     options: &[ast::UtilityOption],
     ctx: &PlanContext,
     param_types: &[Option<Type>],
 ) -> Result<Prepared> {
+    let mut shown = Shown { analyze, costs: true, timing: true, summary: true };
+    let mut is_timed = false;
     for o in options {
         let on = o
             .arg
             .as_ref()
             .is_none_or(|a| !matches!(a.to_string().to_lowercase().as_str(), "false" | "off" | "0" | "'off'" | "'false'"));
         match o.name.value.to_lowercase().as_str() {
-            "analyze" => analyze = on,
-            "verbose" | "costs" | "settings" | "buffers" | "wal" | "timing" | "summary" => {}
+            "analyze" => shown.analyze = on,
+            "costs" => shown.costs = on,
+            "timing" => (shown.timing, is_timed) = (on, on),
+            "summary" => shown.summary = on,
+            "verbose" | "settings" | "buffers" | "wal" => {}
             "format" if o.arg.as_ref().is_some_and(|a| a.to_string().eq_ignore_ascii_case("text")) => {}
             "format" => return Err(Error::unsupported("EXPLAIN is only written as text")),
             other => return Err(Error::sql("42601", format!("unrecognized EXPLAIN option \"{other}\""))),
         }
+    }
+    if is_timed && !shown.analyze {
+        return Err(Error::sql("22023", "EXPLAIN option TIMING requires ANALYZE"));
     }
     let prepared = prepare(inner, ctx, param_types)?;
     Ok(Prepared {
@@ -256,12 +277,12 @@ fn explain(
         needs: prepared.needs.clone(),
         permit: Permit::default(),
         groups: prepared.groups.clone(),
-        read_only: !analyze || prepared.read_only,
+        read_only: !shown.analyze || prepared.read_only,
         changes: None,
         cacheable: false,
         is_of_values: false,
         is_of_lists: false,
-        plan: Plan::Explain { inner: Box::new(prepared), analyze },
+        plan: Plan::Explain { inner: Box::new(prepared), shown },
     })
 }
 

@@ -211,6 +211,9 @@ impl<E: Environment> Session<E> {
             catalog = self.catalog();
             prepared = Arc::new(self.prepare(&query, &catalog, &[])?);
         }
+        if matches!(copy.source, CopySource::Query(query) if changes_rows(query)) && prepared.columns.is_empty() {
+            return Err(Error::unsupported("COPY query must have a RETURNING clause"));
+        }
         let names: Vec<String> = prepared.columns.iter().map(|c| c.name.clone()).collect();
         self.refuse_unused(copy.source, "FORCE_QUOTE", &copy.format.force_quote, &names)?;
         let format = if copy.format.kind == CopyKind::Binary { Format::Binary } else { Format::Text };
@@ -452,6 +455,11 @@ impl<E: Environment> Session<E> {
         }
         Ok(())
     }
+}
+
+fn changes_rows(query: &ast::Query) -> bool {
+    use ast::SetExpr::{Delete, Insert, Merge, Update};
+    matches!(*query.body, Insert(_) | Update(_) | Delete(_) | Merge(_))
 }
 
 /// A `COPY … FROM` under way.

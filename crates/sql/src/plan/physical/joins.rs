@@ -11,6 +11,9 @@ use meridian_base::Result;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// So many rows are kept without a thought.
+const KEPT_ROWS: f64 = 10_000.0;
+
 /// The sides of the equalities among a join's conditions, and the other conditions.
 #[derive(Default)]
 struct Keys {
@@ -56,6 +59,10 @@ impl Compiler<'_> {
         if let Some(each) = self.of_each_exchanged(kind, left, right, on)? {
             let l = self.rel(right, &below, None)?;
             return self.loop_join(kind, l, &each, &[], &below, false);
+        }
+        if wish.is_none_or(<[_]>::is_empty) && self.keeps_less_exchanged(kind, left, right, on) {
+            let l = self.rel(right, &below, None)?;
+            return self.loop_join(kind, l, left, on, &below, false);
         }
         let free: BTreeSet<ColId> = right.free_columns().into_iter().collect();
         let mut left_need: BTreeSet<ColId> = below.clone();
@@ -240,6 +247,17 @@ impl Compiler<'_> {
             return Ok(None);
         }
         self.of_each(kind, rows, false, right, left, on)
+    }
+
+    /// Whether all pairs of rows are joined, and there are many more on the right side, which is
+    /// kept, than on the left one.
+    fn keeps_less_exchanged(&self, kind: JoinKind, left: &Rel, right: &Rel, on: &[Expr]) -> bool {
+        if kind != JoinKind::Inner || self.first.is_some() || !on.is_empty() || !self.known.covers(right) {
+            return false;
+        }
+        let (of_left, of_right) = (access::rows(left, &[], self.known), access::rows(right, &[], self.known));
+        let left_cols: BTreeSet<ColId> = left.cols().into_iter().collect();
+        of_right > KEPT_ROWS.max(2.0 * of_left) && left_cols.is_disjoint(&right.free_columns().into_iter().collect())
     }
 
     /// How many rows a join gives.

@@ -36,7 +36,16 @@ const CLAUSES: &[(&[&str], &[&str], &str)] = &[
     (&["alter", "table"], &["inherit"], "inheritance"),
     (&["alter", "table"], &["attach"], "partitioning"),
     (&["alter", "table"], &["detach"], "partitioning"),
+    (&["alter", "table"], &["no", "inherit"], "inheritance"),
+    (&["alter", "table"], &["reset"], "RESET of storage parameters"),
     (&["set", "constraints"], &[], "SET CONSTRAINTS"),
+    (&["drop", "aggregate"], &[], "DROP AGGREGATE"),
+    (&["create", "operator"], &[], "CREATE OPERATOR"),
+    (&["alter", "operator"], &[], "ALTER OPERATOR"),
+    (&["drop", "operator"], &[], "DROP OPERATOR"),
+    (&["create", "view"], &["with"], "WITH CHECK OPTION"),
+    (&["delete"], &["of"], "WHERE CURRENT OF"),
+    (&["update"], &["of"], "WHERE CURRENT OF"),
 ];
 
 /// 0A000 instead of a syntax error at a place (in bytes, from 1 on), if PostgreSQL has what stands
@@ -69,6 +78,10 @@ fn clause(tokens: &[TokenWithSpan], at: usize) -> Option<String> {
     let is_xml = |t: &TokenWithSpan| matches!(&t.token, Token::Word(w) if w.value.to_lowercase().starts_with("xml"));
     if tokens[..at].iter().rev().take(3).any(is_xml) {
         return Some("XML".to_string());
+    }
+    let mut words = tokens[..at].iter().rev();
+    if is(&tokens[at], "where") && words.find(|t| is(t, "do") || is(t, "conflict")).is_some_and(|t| is(t, "conflict")) {
+        return Some("ON CONFLICT … WHERE".to_string());
     }
     if is(&tokens[at], "from") && before.is_some_and(|before| is(before, "rows")) {
         return Some("ROWS FROM".to_string());

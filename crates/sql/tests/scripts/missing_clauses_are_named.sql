@@ -156,3 +156,24 @@ rollback;
 ----
 (ROLLBACK)
 
+drop aggregate a (int);
+----
+
+create operator === (leftarg = int);
+----
+
+alter table people reset (fillfactor);
+----
+
+delete from people where current of c;
+----
+
+insert into people values (1) on conflict (id) where name > 'a' do nothing;
+----
+
+create view v as select * from people with check option;
+----
+
+insert into people values (1) where id > 1;
+----
+

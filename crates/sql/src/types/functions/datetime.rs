@@ -218,6 +218,26 @@ fn clock(r: &mut Registry) {
         r.scalar(name, "-> time", |c, _| Ok(Datum::Time(datetime::split(datetime::to_local(c.ctx.txn_time, &c.ctx.zone)).1)))
             .stable();
     }
+    // So many digits of the seconds.
+    r.scalar("current_timestamp", "int4 -> timestamptz", |c, a| Ok(Datum::Timestamp(to_digits(c.ctx.txn_time, a.int(0)?))))
+        .stable();
+    r.scalar("localtimestamp", "int4 -> timestamp", |c, a| {
+        Ok(Datum::Timestamp(to_digits(datetime::to_local(c.ctx.txn_time, &c.ctx.zone), a.int(0)?)))
+    })
+    .stable();
+    for name in ["localtime", "current_time"] {
+        r.scalar(name, "int4 -> time", |c, a| {
+            let now = datetime::split(datetime::to_local(c.ctx.txn_time, &c.ctx.zone)).1;
+            Ok(Datum::Time(to_digits(now, a.int(0)?)))
+        })
+        .stable();
+    }
+}
+
+/// Microseconds rounded to so many digits of the seconds.
+fn to_digits(micros: i64, digits: i64) -> i64 {
+    let unit = 10i64.pow(6 - digits.clamp(0, 6) as u32);
+    (micros + unit / 2).div_euclid(unit) * unit
 }
 
 /// Seconds with their fraction, for `make_time` and its family.

@@ -427,13 +427,13 @@ impl Tree<'_> {
     /// The conditions that a range of a column answers.
     fn range(&self, column: &str, r: &KeyRangeParts) -> Vec<String> {
         let mut conds = Vec::new();
-        if let Some((e, included)) = &r.lower {
+        for (e, included) in &r.lower {
             conds.push(format!("({column} {} {})", if *included { ">=" } else { ">" }, self.expr(&e.expr)));
         }
-        if let Some((e, included)) = &r.upper {
+        for (e, included) in &r.upper {
             conds.push(format!("({column} {} {})", if *included { "<=" } else { "<" }, self.expr(&e.expr)));
         }
-        if r.lower.is_none() && r.upper.is_none() && r.like.is_none() {
+        if conds.is_empty() && r.like.is_none() {
             conds.push(format!("({column} IS NOT NULL)"));
         }
         if let Some(e) = &r.like {

@@ -8,6 +8,7 @@ use crate::types::keys::encode_key_column;
 use crate::types::{ArrayValue, Datum, Type};
 use meridian_base::key::encode;
 use meridian_base::{Error, Key, KeyRange, Result};
+use std::cmp::Ordering;
 
 /// The values of a part of a key; `NULL` equals nothing and is left out.
 pub(crate) async fn part_values<T: Transaction>(part: &KeyPart, frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Vec<Datum>> {
@@ -89,13 +90,20 @@ pub(super) async fn range_values<T: Transaction>(
     rt: &mut Runtime<'_, T>,
 ) -> Result<Option<Bounds>> {
     let mut bounds = Bounds { lower: None, upper: None, starts: None };
-    for (from, to) in [(&r.lower, &mut bounds.lower), (&r.upper, &mut bounds.upper)] {
-        if let Some((e, included)) = from {
+    let sides = [(&r.lower, &mut bounds.lower, Ordering::Greater), (&r.upper, &mut bounds.upper, Ordering::Less)];
+    for (all, tightest, tighter) in sides {
+        for (e, included) in all {
             let v = eval_scalar(e, &[], frame, rt).await?;
             if v.is_null() {
                 return Ok(None);
             }
-            *to = Some((v, *included));
+            let is_tighter = tightest.as_ref().is_none_or(|(found, _)| {
+                let order = v.cmp(found);
+                order == tighter || order == Ordering::Equal && !included
+            });
+            if is_tighter {
+                *tightest = Some((v, *included));
+            }
         }
     }
     if let Some(e) = &r.like {

@@ -1,7 +1,7 @@
 //! How to reach the rows of a relation: which of the paths into its tables, and what that costs.
 
 use super::estimate::{self, Known};
-use super::path::{Path, TABLE_ROWS, path, places};
+use super::path::{Path, TABLE_ROWS, path, places, told};
 use super::rel::{Rel, width};
 use crate::catalog::IndexState;
 use crate::catalog::relation::TableRef;
@@ -32,7 +32,7 @@ pub(crate) fn paths(
             implied = positions;
         }
         let one = path(index, at, table, &own, filters);
-        let several = places(at, table, &own, filters, (one.prefix.len(), one.range.is_some()));
+        let several = places(at, table, &own, filters, (one.prefix.len(), told(one.range.as_ref())));
         for mut path in std::iter::once(one).chain(several) {
             path.consumed.extend(implied.iter().copied());
             path.rows = known.rows_of_path(base, &path).unwrap_or_else(|| uncounted_rows(&path));

@@ -148,7 +148,7 @@ impl Binder<'_> {
             Ast::IsNotUnknown(x) => Ok(boolean(not(Expr::IsNull(Box::new(self.condition(x, "IS NOT UNKNOWN")?))))),
             Ast::IsDistinctFrom(a, b) => self.distinct(a, b).map(boolean),
             Ast::IsNotDistinctFrom(a, b) => self.distinct(a, b).map(|e| boolean(not(e))),
-            Ast::Between { expr, negated, low, high } => {
+            Ast::Between { expr, negated: is_not, low, high } => {
                 let mut between = |low: &Ast, high: &Ast| {
                     Ok(Expr::And(vec![self.comparison(expr, ">=", low)?, self.comparison(expr, "<=", high)?]))
                 };
@@ -156,7 +156,7 @@ impl Binder<'_> {
                     None => between(low, high)?,
                     Some(low) => Expr::Or(vec![between(low, high)?, between(high, low)?]),
                 };
-                Ok(boolean(if *negated { not(is_between) } else { is_between }))
+                Ok(boolean(if *is_not { negated(is_between) } else { is_between }))
             }
             other => unreachable!("no test: {other}"),
         }
@@ -312,7 +312,7 @@ impl Binder<'_> {
     fn unary(&mut self, op: UnaryOperator, e: &Ast) -> Result<Typed> {
         let name = match op {
             UnaryOperator::Not => {
-                return Ok(boolean(not(self.condition(e, "NOT")?)));
+                return Ok(boolean(negated(self.condition(e, "NOT")?)));
             }
             UnaryOperator::Plus => "+",
             UnaryOperator::Minus => {
@@ -645,7 +645,7 @@ impl Binder<'_> {
         let whens =
             whens.into_iter().map(|(c, r)| Ok((c, self.coerce(r, &ty, CastContext::Implicit)?))).collect::<Result<Vec<_>>>()?;
         let otherwise = otherwise.map(|e| self.coerce(e, &ty, CastContext::Implicit)).transpose()?.map(Box::new);
-        Ok(Typed::new(Expr::Case(whens, otherwise), ty))
+        Ok(Typed::new(case(whens, otherwise), ty))
     }
 
     fn array(&mut self, items: &[Ast]) -> Result<Typed> {
@@ -741,6 +741,34 @@ pub(crate) fn not(e: Expr) -> Expr {
         Expr::Not(inner) => *inner,
         Expr::Compare(cmp, sides) => Expr::Compare(cmp.negated(), sides),
         e => Expr::Not(Box::new(e)),
+    }
+}
+
+/// The same of an `AND` and an `OR` of a few: what each says of a column can be looked up.
+fn negated(e: Expr) -> Expr {
+    match e {
+        Expr::Or(items) if items.len() <= SHORT_LIST_MAX => Expr::And(items.into_iter().map(negated).collect()),
+        Expr::And(items) if items.len() <= SHORT_LIST_MAX => Expr::Or(items.into_iter().map(negated).collect()),
+        e => not(e),
+    }
+}
+
+/// A `CASE` without the branches that are never taken.
+fn case(whens: Vec<(Expr, Expr)>, mut otherwise: Option<Box<Expr>>) -> Expr {
+    let mut kept = Vec::new();
+    for (when, then) in whens {
+        match when {
+            Expr::Const(Datum::Bool(true)) => {
+                otherwise = Some(Box::new(then));
+                break;
+            }
+            Expr::Const(Datum::Bool(false) | Datum::Null) => {}
+            when => kept.push((when, then)),
+        }
+    }
+    match kept.is_empty() {
+        true => otherwise.map_or(Expr::NULL, |e| *e),
+        false => Expr::Case(kept, otherwise),
     }
 }
 

@@ -205,9 +205,9 @@ impl Known {
     /// The part of the rows between bounds.
     fn within(&self, id: ColId, range: &Range) -> f64 {
         let valued = 1.0 - self.nulls(id);
-        let is_bounded = range.lower.is_some() || range.upper.is_some();
+        let is_bounded = !range.lower.is_empty() || !range.upper.is_empty();
         let Some((column, ty)) = self.column(id) else {
-            return if range.lower.is_some() && range.upper.is_some() { RANGE } else { HALF_RANGE };
+            return if range.lower.is_empty() || range.upper.is_empty() { HALF_RANGE } else { RANGE };
         };
         let place = |bound: &(Expr, bool)| match bound.0.as_const() {
             Some(value) if !value.is_null() && column.knows_values() => {
@@ -219,19 +219,21 @@ impl Known {
             }
         };
         if is_bounded {
-            let lower = range.lower.as_ref().map(place);
-            let upper = range.upper.as_ref().map(place);
-            return match (lower, upper) {
-                (Some(None), Some(None)) => valued * LATER_RANGE,
-                (Some(None), _) | (_, Some(None)) => valued * RANGE.max(HALF_RANGE / 2.0),
-                (lower, upper) => {
-                    let included = |bound: &Option<(Expr, bool)>| bound.as_ref().is_some_and(|b| b.1);
-                    let from = lower.flatten().map_or(0.0, |(at, equal)| if included(&range.lower) { at } else { at + equal });
-                    let to = upper.flatten().map_or(valued, |(at, equal)| if included(&range.upper) { at + equal } else { at });
-                    // A range is never known to be quite empty.
-                    (to - from).clamp(column.equal_to_any().min(0.001), 1.0)
-                }
+            // Where a bound is among the values: `None` if that is not known.
+            let from = |(at, equal): (f64, f64), included: bool| if included { at } else { at + equal };
+            let to = |(at, equal): (f64, f64), included: bool| if included { at + equal } else { at };
+            let lower: Vec<Option<f64>> = range.lower.iter().map(|b| place(b).map(|at| from(at, b.1))).collect();
+            let upper: Vec<Option<f64>> = range.upper.iter().map(|b| place(b).map(|at| to(at, b.1))).collect();
+            let unknown = |bounds: &[Option<f64>]| bounds.iter().any(Option::is_none);
+            let part = match (unknown(&lower), unknown(&upper)) {
+                (true, true) => LATER_RANGE,
+                (true, _) | (_, true) => RANGE.max(HALF_RANGE / 2.0),
+                (false, false) => 1.0,
             };
+            let from = lower.into_iter().flatten().fold(0.0, f64::max);
+            let to = upper.into_iter().flatten().fold(valued, f64::min);
+            // A range is never known to be quite empty.
+            return (part * (to - from)).clamp(column.equal_to_any().min(0.001), 1.0);
         }
         match &range.like {
             None => valued,
@@ -266,10 +268,7 @@ impl Known {
                 Some((id, is_lower, value)) if self.at(id).is_some() => {
                     let range = ranges.entry(id).or_default();
                     let side = if is_lower { &mut range.lower } else { &mut range.upper };
-                    match side {
-                        None => *side = Some((value.clone(), true)),
-                        Some(_) => part *= HALF_RANGE,
-                    }
+                    side.push((value.clone(), true));
                 }
                 _ => part *= self.of_one(c),
             }

@@ -229,8 +229,9 @@ pub(crate) struct PlacePlan {
 
 #[derive(Debug)]
 pub(crate) struct KeyRangeParts {
-    pub(crate) lower: Option<(Scalar, bool)>,
-    pub(crate) upper: Option<(Scalar, bool)>,
+    /// All of these bounds count: the values, and whether they are included.
+    pub(crate) lower: Vec<(Scalar, bool)>,
+    pub(crate) upper: Vec<(Scalar, bool)>,
     pub(crate) like: Option<Scalar>,
 }
 

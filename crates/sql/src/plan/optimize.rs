@@ -289,12 +289,35 @@ fn push_full_join(left: Box<Rel>, right: Box<Rel>, on: Vec<Expr>, conds: Vec<Exp
         (true, false) => (JoinKind::Left, left, right),
         (false, true) => (JoinKind::Left, right, left),
         (false, false) => {
+            let (of_left, of_right) = conds.iter().filter_map(|c| of_both(c, &on, &left_cols)).unzip();
             let on = on.into_iter().map(|c| subqueries(c, uses)).collect();
-            let (left, right) = (Box::new(push(*left, Vec::new(), uses)), Box::new(push(*right, Vec::new(), uses)));
+            let (left, right) = (Box::new(push(*left, of_left, uses)), Box::new(push(*right, of_right, uses)));
             return above_of(Rel::Join { kind: JoinKind::Full, left, right, on }, conds, uses);
         }
     };
     push(Rel::Join { kind, left, right, on }, conds, uses)
+}
+
+/// What a condition on the column that `FULL JOIN … USING` makes of two says of each of them, the
+/// left side's first: they are equal, or one of them is all there is.
+fn of_both(cond: &Expr, on: &[Expr], left: &BTreeSet<ColId>) -> Option<(Expr, Expr)> {
+    let Expr::Compare(cmp, p) = cond else { return None };
+    let is_known = |e: &Expr| e.columns().is_empty() && !e.is_volatile() && !e.needs_executor();
+    let (columns, is_first) = match &**p {
+        (Expr::Coalesce(columns), value) if is_known(value) => (columns, true),
+        (value, Expr::Coalesce(columns)) if is_known(value) => (columns, false),
+        _ => return None,
+    };
+    let [a @ Expr::Column(of_a), b @ Expr::Column(_)] = &columns[..] else { return None };
+    let is_key = |c: &Expr| matches!(c, Expr::Compare(Cmp::Eq, p) if (&p.0, &p.1) == (a, b) || (&p.0, &p.1) == (b, a));
+    if !on.iter().any(is_key) {
+        return None;
+    }
+    let of = |column: &Expr| match is_first {
+        true => Expr::compare(*cmp, column.clone(), p.1.clone()),
+        false => Expr::compare(*cmp, p.0.clone(), column.clone()),
+    };
+    Some(if left.contains(of_a) { (of(a), of(b)) } else { (of(b), of(a)) })
 }
 
 /// A sort. Which rows are the first is known when all have been read, unless an index has them in

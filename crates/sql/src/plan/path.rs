@@ -69,9 +69,9 @@ impl Part {
 /// Bounds on the column after the prefix.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Range {
-    /// The value, and whether it is included.
-    pub(crate) lower: Option<(Expr, bool)>,
-    pub(crate) upper: Option<(Expr, bool)>,
+    /// Values, and whether they are included: all of these bounds count.
+    pub(crate) lower: Vec<(Expr, bool)>,
+    pub(crate) upper: Vec<(Expr, bool)>,
     /// The pattern of a `LIKE`.
     pub(crate) like: Option<Expr>,
 }
@@ -148,14 +148,14 @@ impl Path {
 }
 
 /// The paths to the places that an `OR` names, one for each `OR` whose sides all say more about the
-/// index than the other conditions do (`known`: of how many columns these give the values, and
-/// whether they bound the next one).
+/// index than the other conditions do (`known`: of how many columns these give the values, and how
+/// much they say of the next one).
 pub(super) fn places<'t>(
     at: usize,
     table: &'t TableRef,
     own: &'t std::ops::Range<ColId>,
     filters: &'t [Expr],
-    known: (usize, bool),
+    known: (usize, usize),
 ) -> impl Iterator<Item = Path> + 't {
     let ors = filters.iter().enumerate().filter_map(|(i, f)| Some((i, sides(f, PLACES_MAX)?)));
     ors.filter_map(move |(i, sides)| {
@@ -193,7 +193,7 @@ pub(super) fn places<'t>(
                 used.extend(bounding);
                 range
             });
-            if (width, range.is_some()) <= known || places.len() + values.len() > PLACES_MAX {
+            if (width, told(range.as_ref())) <= known || places.len() + values.len() > PLACES_MAX {
                 return None;
             }
             is_answered &= (0..conditions.len()).all(|n| used.contains(&(filters.len() + n)));
@@ -226,9 +226,14 @@ pub(super) fn conjuncts(e: &Expr) -> Vec<&Expr> {
     }
 }
 
+/// How much a range says.
+pub(super) fn told(range: Option<&Range>) -> usize {
+    range.map_or(0, |range| 1 + range.lower.len() + range.upper.len())
+}
+
 /// What a range leaves of the rows.
 fn part_of_range(range: &Range) -> f64 {
-    match (range.lower.is_some(), range.upper.is_some(), range.like.is_some()) {
+    match (!range.lower.is_empty(), !range.upper.is_empty(), range.like.is_some()) {
         (true, true, _) | (_, _, true) => 0.1,
         (false, false, _) => 0.9,
         _ => 0.3,
@@ -325,6 +330,15 @@ fn part(f: &Expr, id: ColId, ty: &Type, own: &std::ops::Range<ColId>) -> Option<
             Some(Part::In(each.collect::<Option<Vec<_>>>()?.concat()))
         }
         Expr::IsNull(e) if is_col(e) => Some(Part::Null),
+        // `a IS NOT DISTINCT FROM 1`.
+        Expr::Not(e) => match &**e {
+            Expr::Distinct(p) => {
+                let is_value = |e: &Expr| e.as_const().is_some_and(|value| !value.is_null());
+                let value = [(&p.0, &p.1), (&p.1, &p.0)].into_iter().find(|(l, r)| is_col(l) && is_value(r));
+                value.map(|(_, value)| Part::Eq(value.clone()))
+            }
+            _ => None,
+        },
         Expr::Column(c) if *c == id && *ty == Type::Bool => Some(Part::Eq(Expr::TRUE)),
         _ => None,
     }
@@ -391,10 +405,8 @@ fn bounds<'f>(
                     Cmp::Lt | Cmp::Le => (&mut range.upper, cmp == Cmp::Le),
                     _ => continue,
                 };
-                if side.is_none() {
-                    *side = Some((value.clone(), included));
-                    consumed.push(i);
-                }
+                side.push((value.clone(), included));
+                consumed.push(i);
             }
             Expr::Call(f, args)
                 if f.name == "~~"
@@ -413,7 +425,7 @@ fn bounds<'f>(
             _ => {}
         }
     }
-    let any = range.lower.is_some() || range.upper.is_some();
+    let any = !range.lower.is_empty() || !range.upper.is_empty();
     if any {
         range.like = None;
     }

@@ -319,7 +319,9 @@ impl Compiler<'_> {
 
     fn range(&mut self, range: Option<&Range>) -> Result<Option<KeyRangeParts>> {
         let Some(range) = range else { return Ok(None) };
-        let mut side = |s: &Option<(Expr, bool)>| s.as_ref().map(|(e, i)| Ok::<_, Error>((self.scalar(e, &[])?, *i))).transpose();
+        let mut side = |all: &[(Expr, bool)]| -> Result<Vec<_>> {
+            all.iter().map(|(e, included)| Ok((self.scalar(e, &[])?, *included))).collect()
+        };
         let (lower, upper) = (side(&range.lower)?, side(&range.upper)?);
         Ok(Some(KeyRangeParts { lower, upper, like: range.like.as_ref().map(|e| self.scalar(e, &[])).transpose()? }))
     }

@@ -135,6 +135,15 @@ async fn the_past_is_read_as_it_was() {
     ] {
         assert_eq!(s.query_text(sql).await.map_err(state).err().as_deref(), Some(sqlstate), "{sql}");
     }
+    // What is prepared is planned as it was then, too.
+    rows(&mut s, "ALTER TABLE t RENAME COLUMN name TO title").await;
+    rows(&mut s, &format!("PREPARE renamed AS SELECT name FROM t AS OF SYSTEM TIME '{before}' WHERE id = $1")).await;
+    assert_eq!(old(rows(&mut s, "EXECUTE renamed (1)").await), "one");
+    rows(&mut s, "DROP TABLE t").await;
+    rows(&mut s, "CREATE TABLE t (id text PRIMARY KEY)").await;
+    rows(&mut s, &format!("PREPARE dropped AS SELECT * FROM t AS OF SYSTEM TIME '{before}' WHERE id = $1")).await;
+    assert_eq!(old(rows(&mut s, "EXECUTE dropped (2)").await), "2 two");
+    assert_eq!(old(rows(&mut s, "EXECUTE old (1)").await), "one");
     drop(s);
     node.shutdown().await;
 }

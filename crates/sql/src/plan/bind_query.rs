@@ -760,7 +760,7 @@ fn figure(e: &Ast) -> Option<String> {
         Ast::Interval(_) => "interval".into(),
         Ast::Case { else_result, .. } => else_result.as_deref().and_then(named).unwrap_or_else(|| "case".into()),
         Ast::Array(_) => "array".into(),
-        Ast::Exists { .. } => "exists".into(),
+        Ast::Exists { negated: false, .. } => "exists".into(),
         Ast::Extract { .. } => "extract".into(),
         Ast::Substring { shorthand: true, .. } => "substr".into(),
         Ast::Substring { .. } => "substring".into(),

@@ -106,6 +106,17 @@ impl<E: Environment> Session<E> {
         Ok(())
     }
 
+    /// The catalog that a statement is planned in: that of the time which it says it reads.
+    pub(super) async fn catalog_of(&mut self, statement: &Statement) -> Result<Arc<Catalog>> {
+        match &statement.as_of {
+            Some(clause) if self.block.as_ref().is_none_or(|b| b.past.is_none()) => {
+                let now = self.env.now_micros();
+                Ok(self.past_of(clause, now).await?.catalog)
+            }
+            _ => Ok(self.catalog()),
+        }
+    }
+
     /// What a clause means now.
     pub(super) async fn past_of(&mut self, clause: &AsOfSystemTime, now: u64) -> Result<Past> {
         let as_of = self.time_of(clause, now).map_err(|e| e.at(clause.position))?;

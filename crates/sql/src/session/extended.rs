@@ -7,6 +7,7 @@ use super::aside;
 use super::run::{Fetching, HELD_BYTES_MAX, TagText, declared_types, too_much_held};
 use super::simple::{Manner, Timer, in_characters};
 use super::{Format, Formats, Output, OutputColumn, Session};
+use crate::catalog::Catalog;
 use crate::env::Environment;
 use crate::exec::{Execution, Fetched};
 use crate::parse::{self, Kind, Statement};
@@ -89,6 +90,12 @@ pub(super) enum PortalState {
     Failed,
 }
 
+/// Whether a statement says of which time it reads: its plan is looked at when that is known, and
+/// not by the present catalog.
+fn reads_past(named: &Named) -> bool {
+    named.statement.as_of.is_some()
+}
+
 impl<E: Environment> Session<E> {
     /// `Parse`. `types`: OIDs of the parameters, 0 where the server is to find out.
     pub async fn parse(&mut self, name: &str, text: &str, types: &[u32], out: &mut dyn Output) -> Result<()> {
@@ -117,7 +124,10 @@ impl<E: Environment> Session<E> {
     /// Plans a statement that will be run by name.
     pub(super) async fn named(&mut self, statement: Arc<Statement>, types: &[u32]) -> Result<Named> {
         let plan = match plan::is_plannable(&statement) {
-            true => Some(self.plan(&statement, &statement.text, types).await?),
+            true => {
+                let catalog = self.catalog_of(&statement).await?;
+                Some(self.plan_in(&catalog, &statement, &statement.text, types).await?)
+            }
             false => None,
         };
         Ok(Named::new(statement, types.to_vec(), plan))
@@ -157,7 +167,9 @@ impl<E: Environment> Session<E> {
     }
     fn make_portal_at_once(&mut self, name: &str, statement: &str, arguments: &mut BindArguments) -> Result<Option<()>> {
         let named = self.statement_for(name, statement)?;
-        if aside::is_long(arguments.bytes()) || named.plan.as_ref().is_some_and(|p| !p.is_of(&self.catalog(), &self.names)) {
+        let catalog = self.catalog();
+        let is_other = |p: &Plan, catalog: &Arc<Catalog>| !reads_past(&named) && !p.is_of(catalog, &self.names);
+        if aside::is_long(arguments.bytes()) || named.plan.as_ref().is_some_and(|p| is_other(p, &catalog)) {
             return Ok(None);
         }
         check_arguments(statement, &named, arguments)?;
@@ -166,7 +178,7 @@ impl<E: Environment> Session<E> {
     }
     async fn make_portal(&mut self, name: &str, statement: &str, arguments: BindArguments) -> Result<()> {
         let named = self.statement_for(name, statement)?;
-        let named = self.current(statement, named).await?;
+        let named = if reads_past(&named) { named } else { self.current(statement, named).await? };
         check_arguments(statement, &named, &arguments)?;
         let params = self.arguments(&named, &arguments).await?;
         self.put_portal(name, named, params, arguments.result_formats)

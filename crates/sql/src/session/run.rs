@@ -47,18 +47,28 @@ impl<E: Environment> Session<E> {
     /// The plan of a statement, from the cache or made now. `text` and `types` are its key.
     pub(super) async fn plan(&mut self, statement: &Arc<Statement>, text: &str, types: &[u32]) -> Result<Plan> {
         let catalog = self.catalog();
+        self.plan_in(&catalog, statement, text, types).await
+    }
+    /// The same in some catalog.
+    pub(super) async fn plan_in(
+        &mut self,
+        catalog: &Arc<Catalog>,
+        statement: &Arc<Statement>,
+        text: &str,
+        types: &[u32],
+    ) -> Result<Plan> {
         // A plan does not say of which time it reads.
         let is_for_once = statement.as_of.is_some() || self.block.as_ref().is_some_and(|b| b.ddl.is_some());
         let key = PlanKey { text: text.to_string(), types: types.to_vec(), scope: self.scope };
-        if !is_for_once && let Some(plan) = self.shared.plans.get(&key, &catalog) {
+        if !is_for_once && let Some(plan) = self.shared.plans.get(&key, catalog) {
             return Ok(plan);
         }
         let declared = declared_types(types)?;
-        let prepared = self.prepare_aside(statement, &catalog, &declared).await?;
+        let prepared = self.prepare_aside(statement, catalog, &declared).await?;
         if prepared.has_choices() {
-            self.shared.changes.ask(&catalog, &prepared.descriptors);
+            self.shared.changes.ask(catalog, &prepared.descriptors);
         }
-        let plan = Plan::new(Arc::new(prepared), &catalog, &self.names);
+        let plan = Plan::new(Arc::new(prepared), catalog, &self.names);
         if !is_for_once {
             self.shared.plans.put(key, &plan);
         }

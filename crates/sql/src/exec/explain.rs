@@ -533,6 +533,7 @@ impl Tree<'_> {
             Expr::Not(e) => format!("(NOT {})", self.named(e, names)),
             Expr::IsNull(e) => format!("({} IS NULL)", self.named(e, names)),
             Expr::IsBool(e, wanted) => format!("({} IS {})", self.named(e, names), if *wanted { "TRUE" } else { "FALSE" }),
+            Expr::Distinct(p) => format!("({} IS DISTINCT FROM {})", self.named(&p.0, names), self.named(&p.1, names)),
             Expr::In(e, v) => format!("({} IN ({}))", self.named(e, names), list(v, ", ")),
             Expr::OneOf(o) => {
                 let row = |v: &[Expr]| if v.len() == 1 { list(v, "") } else { format!("({})", list(v, ", ")) };

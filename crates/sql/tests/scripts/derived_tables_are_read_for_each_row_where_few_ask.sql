@@ -79,7 +79,7 @@ Nested Loop Left Join  (rows=85)
               Index Cond: (customer = outer #1)
         ->  Index Scan using orders_partner_idx on orders o  (rows=7)
               Index Cond: (partner = outer #1)
-              Filter: (NOT …)
+              Filter: (NOT ((customer = outer #1) IS TRUE))
 Regions: us-east1
 (EXPLAIN)
 

@@ -105,7 +105,7 @@ Limit
                     Index Cond: (id = 3)
               ->  Index Only Scan using lk_k_v_idx on lk
                     Index Cond: (k = 3)
-                    Filter: (NOT …)
+                    Filter: (NOT ((id = 3) IS TRUE))
 Regions: us-east1
 (EXPLAIN)
 

@@ -307,7 +307,7 @@ Union All
         Index Cond: (x = 1)
   ->  Index Scan using two_y on two
         Index Cond: (y >= 2) AND (y <= 3)
-        Filter: (NOT …)
+        Filter: (NOT ((x = 1) IS TRUE))
 Regions: us-east1
 (EXPLAIN)
 
@@ -338,7 +338,7 @@ Delete on two
               Locks rows
         ->  Index Scan using two_y on two
               Index Cond: (y = 2)
-              Filter: (z > 3) AND (NOT …)
+              Filter: (z > 3) AND (NOT ((x IN (1, 2)) IS TRUE))
               Locks rows
 Regions: us-east1
 (EXPLAIN)

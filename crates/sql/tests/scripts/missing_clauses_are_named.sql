@@ -158,22 +158,36 @@ rollback;
 
 drop aggregate a (int);
 ----
+ERROR 0A000: DROP AGGREGATE is not supported
+POSITION: 6
 
 create operator === (leftarg = int);
 ----
+ERROR 0A000: CREATE OPERATOR is not supported
+POSITION: 19
 
 alter table people reset (fillfactor);
 ----
+ERROR 0A000: RESET of storage parameters is not supported
+POSITION: 20
 
 delete from people where current of c;
 ----
+ERROR 0A000: WHERE CURRENT OF is not supported
+POSITION: 34
 
 insert into people values (1) on conflict (id) where name > 'a' do nothing;
 ----
+ERROR 0A000: ON CONFLICT … WHERE is not supported
+POSITION: 48
 
 create view v as select * from people with check option;
 ----
+ERROR 0A000: WITH CHECK OPTION is not supported
+POSITION: 39
 
 insert into people values (1) where id > 1;
 ----
+ERROR 42601: syntax error at or near "where"
+POSITION: 31
 

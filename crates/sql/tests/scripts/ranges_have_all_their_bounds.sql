@@ -180,39 +180,39 @@ count
 1
 (SELECT 1)
 
-prepare p as select count(*), min(id), max(id) from t where a >= $1 and a > $2 and a <= $3;
+prepare bounds_one as select count(*), min(id), max(id) from t where a >= $1 and a > $2 and a <= $3;
 ----
 (PREPARE)
 
-execute p (10, 95, 200);
+execute bounds_one (10, 95, 200);
 ----
 count | min | max
 72 | 96 | 1999
 (SELECT 1)
 
-execute p (95, 10, 97);
+execute bounds_one (95, 10, 97);
 ----
 count | min | max
 54 | 95 | 1997
 (SELECT 1)
 
-execute p (95, 95, 95);
+execute bounds_one (95, 95, 95);
 ----
 count | min | max
 0 | ∅ | ∅
 (SELECT 1)
 
-execute p (null, 10, 97);
+execute bounds_one (null, 10, 97);
 ----
 count | min | max
 0 | ∅ | ∅
 (SELECT 1)
 
-prepare q as select id from t where a >= $1 and (a, b) > ($2, $3) order by a, b, id limit 3;
+prepare bounds_two as select id from t where a >= $1 and (a, b) > ($2, $3) order by a, b, id limit 3;
 ----
 (PREPARE)
 
-execute q (5, 97, 3);
+execute bounds_two (5, 97, 3);
 ----
 id
 697
@@ -220,11 +220,19 @@ id
 1097
 (SELECT 3)
 
-execute q (97, 5, 3);
+execute bounds_two (97, 5, 3);
 ----
 id
 497
 1197
 1897
 (SELECT 3)
+
+deallocate bounds_one;
+----
+(DEALLOCATE)
+
+deallocate bounds_two;
+----
+(DEALLOCATE)
 

@@ -237,7 +237,7 @@ insert into one values ('x', 4);
 select * from [show escrow for table one] s (id, what, site) where site = 'us-east1';
 ----
 id | what | site | part | can_take | can_add
-5583887400960720897 | stock | us-east1 | 4 | 9223372036854775812 | 9223372036854775803
+5583887400960786433 | stock | us-east1 | 4 | 9223372036854775812 | 9223372036854775803
 (SELECT 1)
 
 create table plain (id int8 primary key, n int8);

@@ -2,6 +2,7 @@
 
 use crate::catalog::names::Name;
 use crate::types::Type;
+use crate::types::typeinfo::is_missing;
 use meridian_base::{Error, Result};
 use sqlparser::ast::{ArrayElemTypeDef, CharacterLength, DataType, ExactNumberInfo, ObjectName, TimezoneInfo};
 
@@ -30,51 +31,6 @@ pub(crate) fn declared(data_type: &DataType) -> Result<Declared> {
         return Err(Error::sql("42P16", format!("a column cannot have the pseudo-type {}", ty.name())));
     }
     Ok(Declared { ty, is_serial: false })
-}
-
-/// PostgreSQL's types that this database does not have (manual, chapter 8).
-const MISSING: [&str; 36] = [
-    "bit",
-    "box",
-    "cidr",
-    "circle",
-    "datemultirange",
-    "daterange",
-    "inet",
-    "int4multirange",
-    "int4range",
-    "int8multirange",
-    "int8range",
-    "jsonpath",
-    "line",
-    "lseg",
-    "macaddr",
-    "macaddr8",
-    "money",
-    "nummultirange",
-    "numrange",
-    "path",
-    "pg_lsn",
-    "pg_snapshot",
-    "point",
-    "polygon",
-    "refcursor",
-    "timetz",
-    "tsmultirange",
-    "tsquery",
-    "tsrange",
-    "tstzmultirange",
-    "tstzrange",
-    "tsvector",
-    "txid_snapshot",
-    "varbit",
-    "xid8",
-    "xml",
-];
-
-/// Whether a name is that of one of them.
-pub(crate) fn is_missing(name: &str) -> bool {
-    MISSING.contains(&name)
 }
 
 /// A type as the parser has it.

@@ -3,7 +3,7 @@
 
 use super::tokens::{is, sees};
 use super::{Offsets, Place};
-use crate::catalog::declared::is_missing;
+use crate::types::typeinfo::is_missing;
 use meridian_base::Error;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 

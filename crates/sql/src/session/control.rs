@@ -168,7 +168,7 @@ impl<E: Environment> Session<E> {
             S::Discard { object_type } => self.discard(object_type)?,
             S::Prepare { name, data_types, statement: inner } => {
                 self.side_effects += 1;
-                self.prepare_named(&fold(name), data_types, statement.inner((**inner).clone()))?;
+                Box::pin(self.prepare_named(&fold(name), data_types, statement.inner((**inner).clone()))).await?;
                 "PREPARE"
             }
             S::Execute { name: Some(name), parameters, .. } => {

@@ -441,13 +441,13 @@ impl<E: Environment> Session<E> {
         self.statements.get(name).map_or_else(Vec::new, |named| self.columns_of(named))
     }
     /// `PREPARE`.
-    pub(super) fn prepare_named(&mut self, name: &str, types: &[parse::ast::DataType], statement: Statement) -> Result<()> {
+    pub(super) async fn prepare_named(&mut self, name: &str, types: &[parse::ast::DataType], statement: Statement) -> Result<()> {
         if self.statements.contains_key(name) {
             return Err(Error::sql("42P05", format!("prepared statement \"{name}\" already exists")));
         }
         let oids = types.iter().map(|t| Ok(crate::catalog::declared::type_from_ast(t)?.oid())).collect::<Result<Vec<u32>>>()?;
         let declared = declared_types(&oids)?;
-        let catalog = self.catalog();
+        let catalog = self.catalog_of(&statement).await?;
         let prepared = self.prepare(&statement, &catalog, &declared)?;
         let plan = Plan::new(Arc::new(prepared), &catalog, &self.names);
         let named = Named::new(Arc::new(statement), oids, Some(plan));

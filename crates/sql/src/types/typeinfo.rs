@@ -278,3 +278,48 @@ impl Type {
         matches!(self, Type::Oid | Type::Regclass | Type::Regtype | Type::Regproc | Type::Regnamespace)
     }
 }
+
+/// PostgreSQL's types that this database does not have (manual, chapter 8).
+const MISSING: [&str; 36] = [
+    "bit",
+    "box",
+    "cidr",
+    "circle",
+    "datemultirange",
+    "daterange",
+    "inet",
+    "int4multirange",
+    "int4range",
+    "int8multirange",
+    "int8range",
+    "jsonpath",
+    "line",
+    "lseg",
+    "macaddr",
+    "macaddr8",
+    "money",
+    "nummultirange",
+    "numrange",
+    "path",
+    "pg_lsn",
+    "pg_snapshot",
+    "point",
+    "polygon",
+    "refcursor",
+    "timetz",
+    "tsmultirange",
+    "tsquery",
+    "tsrange",
+    "tstzmultirange",
+    "tstzrange",
+    "tsvector",
+    "txid_snapshot",
+    "varbit",
+    "xid8",
+    "xml",
+];
+
+/// Whether a name is that of one of them.
+pub(crate) fn is_missing(name: &str) -> bool {
+    MISSING.contains(&name)
+}

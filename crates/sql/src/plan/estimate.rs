@@ -72,6 +72,11 @@ struct Table {
     pins: Vec<u32>,
 }
 
+/// Of bounds on one side, how many say more than the first, which no one knows.
+fn further(bounds: usize) -> i32 {
+    i32::try_from(bounds.saturating_sub(1)).unwrap_or(i32::MAX)
+}
+
 impl Known {
     pub(crate) fn insert(&mut self, base: ColId, table: TableRef, statistics: Arc<TableStatistics>, is_far: bool) {
         let pins = if is_far { pins(&table) } else { Vec::new() };
@@ -207,7 +212,9 @@ impl Known {
         let valued = 1.0 - self.nulls(id);
         let is_bounded = !range.lower.is_empty() || !range.upper.is_empty();
         let Some((column, ty)) = self.column(id) else {
-            return if range.lower.is_empty() || range.upper.is_empty() { HALF_RANGE } else { RANGE };
+            let further = further(range.lower.len()) + further(range.upper.len());
+            let part = if range.lower.is_empty() || range.upper.is_empty() { HALF_RANGE } else { RANGE };
+            return part * HALF_RANGE.powi(further);
         };
         let place = |bound: &(Expr, bool)| match bound.0.as_const() {
             Some(value) if !value.is_null() && column.knows_values() => {
@@ -224,12 +231,14 @@ impl Known {
             let to = |(at, equal): (f64, f64), included: bool| if included { at + equal } else { at };
             let lower: Vec<Option<f64>> = range.lower.iter().map(|b| place(b).map(|at| from(at, b.1))).collect();
             let upper: Vec<Option<f64>> = range.upper.iter().map(|b| place(b).map(|at| to(at, b.1))).collect();
-            let unknown = |bounds: &[Option<f64>]| bounds.iter().any(Option::is_none);
-            let part = match (unknown(&lower), unknown(&upper)) {
+            let unknown = |bounds: &[Option<f64>]| bounds.iter().filter(|b| b.is_none()).count();
+            let (of_lower, of_upper) = (unknown(&lower), unknown(&upper));
+            let part = match (of_lower > 0, of_upper > 0) {
                 (true, true) => LATER_RANGE,
                 (true, _) | (_, true) => RANGE.max(HALF_RANGE / 2.0),
                 (false, false) => 1.0,
             };
+            let part = part * HALF_RANGE.powi(further(of_lower) + further(of_upper));
             let from = lower.into_iter().flatten().fold(0.0, f64::max);
             let to = upper.into_iter().flatten().fold(valued, f64::min);
             // A range is never known to be quite empty.

@@ -32,6 +32,7 @@ pub mod invariants;
 pub mod key;
 pub mod limits;
 pub mod migration;
+pub mod parts;
 pub mod record;
 pub mod rules;
 pub mod runtime;

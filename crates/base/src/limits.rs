@@ -6,8 +6,23 @@ use std::time::Duration;
 /// Default bound on the skew between two nodes' clocks. Larger skews stop a node; see
 /// `Clock::observe`.
 pub const MAX_OFFSET_DEFAULT: Duration = Duration::from_millis(250);
-/// Largest total size of one transaction's writes; above it, 53200. One log record must hold it.
+/// Largest total size of the writes of a transaction over several groups; above it, 53200. One log
+/// record, and one frame, must hold a slice. A larger slice of one group alone goes to another node
+/// in pieces.
 pub const TXN_BYTES_MAX: usize = 16 << 20;
+/// The same of a transaction of one group, of which the log holds parts. Its gateway, its primary
+/// and, while they gather it, all replicas keep it in memory.
+pub const LARGE_TXN_BYTES_MAX: usize = 512 << 20;
+/// What the large transactions of a node may keep together, in the same way: a further one is
+/// refused with 53200.
+pub const LARGE_TXNS_BYTES_MAX: usize = 1 << 30;
+/// Above this, the writes of a transaction go into the log in parts of about this size.
+pub const PART_BYTES: usize = 4 << 20;
+/// Largest row, as it is stored, and largest index entry; above it, 53200. One log record holds it.
+pub const ROW_BYTES_MAX: usize = 16 << 20;
+/// A transaction with more writes than this stands in the conflict index with the ranges that they
+/// lie in.
+pub const WRITES_INDEXED_MAX: usize = 50_000;
 /// Largest key; longer ones are refused with 54000, since every index entry is held in memory while
 /// in flight.
 pub const KEY_BYTES_MAX: usize = 8 << 10;

@@ -10,6 +10,7 @@
 //! txn      = id.hlc u64 | id.gateway u32 | at u64 | count u32 | write*
 //! write    = columns u64 | key len u16 | key | value len u32 (u32::MAX: tombstone) | value
 //! Prepared = count u32 | write* | envelope of the rest
+//! Part     = count u32 | write* | envelope of the rest
 //! others   = envelope
 //! ```
 //!
@@ -37,6 +38,7 @@ const TAG_REFUSED: u8 = 5;
 const TAG_OUTCOME: u8 = 6;
 const TAG_SETTLED: u8 = 8;
 const TAG_BUILD: u8 = 9;
+const TAG_PART: u8 = 10;
 const TOMBSTONE: u32 = u32::MAX;
 
 /// The content of one log entry.
@@ -73,6 +75,9 @@ pub enum Record {
     /// Every replica fills a new index from its own rows. From [`crate::version::ClusterVersion`] 2
     /// on.
     Build(Build),
+    /// Some of the writes of a transaction that is too large for one entry ([`crate::parts`]). From
+    /// [`crate::version::ClusterVersion`] 2 on.
+    Part(Part),
 }
 
 /// What every replica owes from this entry of the log on: the entries of a new index for the rows
@@ -95,6 +100,19 @@ pub struct Build {
 pub struct Committed {
     pub id: TxnId,
     pub at: Timestamp,
+    pub writes: Vec<Write>,
+}
+
+/// Some of the writes of a certified single-group transaction. It is committed when the last part
+/// is in the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    pub id: TxnId,
+    /// Its commit timestamp, in every part.
+    pub at: Timestamp,
+    /// Counted from 0.
+    pub number: u32,
+    pub is_last: bool,
     pub writes: Vec<Write>,
 }
 
@@ -194,6 +212,10 @@ impl Payload {
                     out.put_slice(&envelope::encode(build));
                     TAG_BUILD
                 }
+                Record::Part(part) => {
+                    encode_part(&mut out, part);
+                    TAG_PART
+                }
             };
             let len = (out.len() - tag_at - 5) as u32;
             out[tag_at] = tag;
@@ -236,6 +258,7 @@ impl Payload {
                 TAG_OUTCOME => Record::Outcome(envelope::decode(&body).map_err(|e| malformed(&format!("outcome: {e}")))?),
                 TAG_SETTLED => Record::Settled(envelope::decode(&body).map_err(|e| malformed(&format!("settled: {e}")))?),
                 TAG_BUILD => Record::Build(envelope::decode(&body).map_err(|e| malformed(&format!("build: {e}")))?),
+                TAG_PART => Record::Part(decode_part(body).ok_or_else(|| malformed("part"))?),
                 other => return Err(malformed(&format!("unknown record tag {other}"))),
             });
         }
@@ -252,6 +275,7 @@ impl Record {
         match self {
             Record::Batch(txns) => 16 + txns.iter().map(Committed::size_hint).sum::<usize>(),
             Record::Prepared(prepared) => prepared.size_hint(),
+            Record::Part(part) => 64 + writes_size_hint(&part.writes),
             _ => 96,
         }
     }
@@ -272,7 +296,12 @@ impl Prepared {
 }
 
 fn writes_size_hint(writes: &[Write]) -> usize {
-    writes.iter().map(|w| 14 + w.key.as_bytes().len() + w.value.as_ref().map_or(0, Bytes::len)).sum()
+    writes.iter().map(write_bytes).sum()
+}
+
+/// The bytes of a write in the log.
+pub(crate) fn write_bytes(w: &Write) -> usize {
+    14 + w.key.as_bytes().len() + w.value.as_ref().map_or(0, Bytes::len)
 }
 
 fn encode_batch(out: &mut BytesMut, txns: &[Committed]) {
@@ -295,7 +324,7 @@ fn encode_writes(out: &mut BytesMut, writes: &[Write]) {
         out.put_slice(key);
         match &w.value {
             Some(v) => {
-                out.put_u32_le(u32::try_from(v.len()).expect("values are bounded by TXN_BYTES_MAX"));
+                out.put_u32_le(u32::try_from(v.len()).expect("values are bounded by ROW_BYTES_MAX"));
                 out.put_slice(v);
             }
             None => out.put_u32_le(TOMBSTONE),
@@ -365,6 +394,27 @@ fn decode_prepared(mut body: Bytes) -> Option<Prepared> {
     Some(Prepared { id, at, participants, reads, writes })
 }
 
+/// What [`Part`] has beside its writes.
+#[derive(Serialize, Deserialize)]
+struct PartRest {
+    id: TxnId,
+    at: Timestamp,
+    number: u32,
+    is_last: bool,
+}
+
+fn encode_part(out: &mut BytesMut, part: &Part) {
+    encode_writes(out, &part.writes);
+    let Part { id, at, number, is_last, .. } = *part;
+    out.put_slice(&envelope::encode(&PartRest { id, at, number, is_last }));
+}
+
+fn decode_part(mut body: Bytes) -> Option<Part> {
+    let writes = decode_writes(&mut body)?;
+    let PartRest { id, at, number, is_last } = envelope::decode(&body).ok()?;
+    Some(Part { id, at, number, is_last, writes })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -412,6 +462,7 @@ mod tests {
             at: Option<u64>,
         ) {
             let id = prepared.id;
+            let writes = prepared.writes.clone();
             let payload = Payload {
                 closed: Timestamp(closed),
                 watermark: Timestamp(f),
@@ -430,13 +481,14 @@ mod tests {
                         version: SchemaVersion(7),
                         at: Timestamp(ceiling),
                     }),
+                    Record::Part(Part { id, at: Timestamp(ceiling), number: f as u32, is_last: f % 2 == 0, writes }),
                 ],
             };
             prop_assert_eq!(Payload::decode(payload.encode()).unwrap(), payload);
         }
         #[test]
         fn no_bytes_panic_the_decoder(mut bytes: Vec<u8>, header: bool) {
-            if header && bytes.len() > 22 { bytes[0] = FORMAT; bytes[17] %= 10; bytes[19] = 0; bytes[20] = 0; bytes[21] = 0; }
+            if header && bytes.len() > 22 { bytes[0] = FORMAT; bytes[17] %= 11; bytes[19] = 0; bytes[20] = 0; bytes[21] = 0; }
             let _ = Payload::decode(Bytes::from(bytes));
         }
         #[test]

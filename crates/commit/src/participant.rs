@@ -508,7 +508,7 @@ impl Participant {
                         self.remove(*id);
                     }
                 }
-                Record::Batch(_) | Record::Lease(_) | Record::Schema(_) | Record::Build(_) => {}
+                Record::Batch(_) | Record::Lease(_) | Record::Schema(_) | Record::Build(_) | Record::Part(_) => {}
             }
         }
         self.settle(ledger, out);

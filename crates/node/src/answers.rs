@@ -16,6 +16,7 @@ use crate::membership::registering::{register, stand};
 use crate::membership::shared::Shared;
 use crate::membership::{rotating, signing, tokens};
 use crate::replica::Replica;
+use crate::replica::brought::Piece;
 use crate::schema::coordinator::SPREAD_TIMEOUT;
 use crate::senders;
 use crate::transport::rpc::Handler;
@@ -79,6 +80,7 @@ async fn answer_known(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
         Request::Raft { group, .. }
         | Request::Read { group, .. }
         | Request::Commit { group, .. }
+        | Request::CommitBrought { group, .. }
         | Request::Release { group, .. }
         | Request::ReleaseKeys { group, .. }
         | Request::Grant { group, .. }
@@ -110,6 +112,7 @@ async fn answer_known(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
         | Request::AwaitVersion { .. }
         | Request::Closed(_)
         | Request::Settled(_)
+        | Request::Bring { .. }
         | Request::Reserved { .. }
         | Request::WaitsOf(_)
         | Request::Clock
@@ -147,7 +150,9 @@ async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
             Ok(Response::Raft(replica.raft().handle(message).await?))
         }
         Request::Read { group, mut view, ops } => Ok(Response::Read(primary(group)?.read(from, &mut view, &ops).await?)),
-        Request::Commit { group, owner, request } => commit(shared, &primary(group)?, own(owner), &request).await,
+        of_commit @ (Request::Commit { .. } | Request::Bring { .. } | Request::CommitBrought { .. }) => {
+            about_commit(shared, from, of_commit).await
+        }
         Request::ReadReplica { group, view, ops } => Ok(Response::ReadReplica(primary(group)?.read_closed(&view, &ops)?)),
         Request::ReadPast { group, at, patience, ops } => {
             Ok(Response::ReadPast(primary(group)?.read_past(at, patience, &ops).await?))
@@ -225,6 +230,24 @@ async fn answer_about(gateway: &Arc<Gateway>, from: NodeId, request: Request) ->
         Request::IsMember { group } => Ok(Response::IsMember(shared.groups.is_member(group, from)?)),
         Request::Knows(id) => Ok(Response::Knows(in_doubt::known_here(gateway, id))),
         Request::EndInDoubt { group, id, at } => Ok(Response::Ended(primary(group)?.end_in_doubt(id, at).await?)),
+    }
+}
+
+/// Commits of gateways on other nodes, in one group.
+async fn about_commit(shared: &Arc<Shared>, from: NodeId, request: Request) -> Result<Response> {
+    let own = |owner: Owner| Owner { gateway: from, ..owner };
+    match request {
+        Request::Commit { group, owner, request } => commit(shared, &primary(shared, group)?, own(owner), &request).await,
+        Request::Bring { id, number, reads, writes } => {
+            let now = shared.runtime.physical_micros();
+            done(shared.groups.common.brought.keep(now, id, number, Piece { reads, writes }))
+        }
+        Request::CommitBrought { group, owner, request, pieces } => {
+            let replica = primary(shared, group)?;
+            let request = shared.groups.common.brought.whole(request, pieces)?;
+            commit(shared, &replica, own(owner), &request).await
+        }
+        other => Err(misplaced(&other)),
     }
 }
 

@@ -44,6 +44,7 @@ use crate::transport::security::Protection;
 use crate::transport::wire::{NodeRecord, Standing};
 use crate::upkeep;
 use futures::future::BoxFuture;
+use meridian_base::parts::LargeFrom;
 use meridian_base::runtime::{Listener, Runtime};
 use meridian_base::version::Versions;
 use meridian_base::{Clock, Error, GroupId, NodeId, Result, SchemaVersion, Timestamp, TxnId, limits};
@@ -55,6 +56,7 @@ use meridian_sql::session::Attention;
 use meridian_sql::session::{self, SessionFactory};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -101,6 +103,8 @@ pub struct NodeConfig {
     pub gc_interval: Duration,
     /// How long an open transaction keeps old versions from being collected.
     pub protected_for_max: Duration,
+    /// Which transactions are large ones.
+    pub large_from: LargeFrom,
     /// A node that has been silent for so long loses its replicas to others.
     pub dead_after: Duration,
     pub rules: Rules,
@@ -135,6 +139,7 @@ impl NodeConfig {
             gc_ttl: limits::GC_TTL_DEFAULT,
             gc_interval: GC_INTERVAL_DEFAULT,
             protected_for_max: limits::PROTECTED_FOR_MAX,
+            large_from: LargeFrom::default(),
             dead_after: DEAD_AFTER_DEFAULT,
             rules: Rules::ALL,
             ballot_rules: meridian_commit::Rules::ALL,
@@ -203,6 +208,9 @@ impl Node {
             timing: config.timing,
             rules: config.rules,
             ballot_rules: config.ballot_rules,
+            large_from: config.large_from,
+            writes_parts: AtomicBool::new(false),
+            brought: Default::default(),
             pod: Default::default(),
             pod_config: parking_lot::Mutex::new(config.pod.take()),
         };

@@ -152,7 +152,8 @@ fn check_node(shared: &Shared, from: NodeId, request: &Request) -> Result<()> {
         | Request::Rotate { .. } => Err(refused("only an operator asks for that".into())),
         Request::Stand { is_passed_on: false, .. } => Err(refused("only an operator asks for that".into())),
         Request::Join { node, .. } => speaks_for(*node, "where it is"),
-        Request::Commit { request, .. } => speaks_for(request.id.gateway, "a commit"),
+        Request::Commit { request, .. } | Request::CommitBrought { request, .. } => speaks_for(request.id.gateway, "a commit"),
+        Request::Bring { id, .. } => speaks_for(id.gateway, "a commit"),
         Request::ChangeCatalog { id, .. } => speaks_for(id.gateway, "a schema step"),
         Request::Ballot { message: BallotMessage::Prepare(prepare), .. } => speaks_for(prepare.id().gateway, "a ballot"),
         Request::Ballot { message: BallotMessage::VoteRequest { from: Peer::Gateway(node), .. }, .. } => {

@@ -22,13 +22,19 @@
 //! the same writes in the order of time. Nothing is ever removed: when the young generation is
 //! full, the old one goes, whole, and the mark rises to its last write.
 //!
+//! # Large transactions
+//!
+//! Of a transaction with very many writes only the stretches that they lie in are kept, one for
+//! each index, and only while it is in flight ([`ConflictIndex::add_all`]): a reader of anything
+//! there waits for it. Once it is applied, the mark rises to it, and the store answers, exactly.
+//!
 //! What prepared transactions hold (reservations of the multi-region commit) does not end in order,
 //! so it is in [`Reservations`](crate::reservations::Reservations).
 
 use crate::index_key::{IndexKey, KeyHashes};
 use crate::recent::RecentWrites;
 use crate::rules::Rules;
-use meridian_base::{ColumnMask, Key, Target, Timestamp};
+use meridian_base::{ColumnMask, Key, Target, Timestamp, Write};
 use std::collections::HashMap;
 
 /// See the module's essay.
@@ -42,7 +48,29 @@ pub struct ConflictIndex {
     /// Versions at or below it are committed, those above it in flight.
     applied_through: Timestamp,
     writes_max: usize,
+    /// What large transactions in flight write.
+    stretches: Vec<Stretch>,
     rules: Rules,
+}
+
+/// Where in an index a large transaction writes.
+#[derive(Clone, Debug)]
+struct Stretch {
+    /// Both included.
+    first: Key,
+    last: Key,
+    columns: ColumnMask,
+    at: Timestamp,
+}
+
+impl Stretch {
+    fn meets(&self, target: &Target, columns: ColumnMask) -> bool {
+        let is_there = match target {
+            Target::Key(key) => self.first <= *key && *key <= self.last,
+            Target::Range(range) => range.start <= self.last && self.first < range.end,
+        };
+        is_there && self.columns.intersects(columns)
+    }
 }
 
 /// The writes of some time.
@@ -143,7 +171,7 @@ impl ConflictIndex {
     /// An empty index: the store holds every version at or below `low_water`, and no other exist.
     pub fn new(low_water: Timestamp, writes_max: usize, rules: Rules) -> ConflictIndex {
         let (young, old) = (Generation::default(), Generation::default());
-        ConflictIndex { young, old, low_water, applied_through: low_water, writes_max, rules }
+        ConflictIndex { young, old, low_water, applied_through: low_water, writes_max, stretches: Vec::new(), rules }
     }
 
     /// Below this, ask the store as well.
@@ -179,9 +207,46 @@ impl ConflictIndex {
         self.young.writes += 1;
     }
 
+    /// The same for all writes of a large transaction.
+    pub fn add_all(&mut self, writes: &[Write], at: Timestamp) {
+        let mut stretches: Vec<Stretch> = Vec::new();
+        for Write { key, columns, .. } in writes {
+            let index = key.as_bytes().first_chunk::<4>();
+            let is_of_index = |stretch: &&mut Stretch| stretch.first.as_bytes().first_chunk::<4>() == index;
+            // In the order of their keys, mostly: the index is the one of the write before.
+            match stretches.iter_mut().rev().find(is_of_index) {
+                Some(stretch) => {
+                    stretch.columns |= *columns;
+                    if *key > stretch.last {
+                        stretch.last = key.clone();
+                    } else if *key < stretch.first {
+                        stretch.first = key.clone();
+                    }
+                }
+                None => stretches.push(Stretch { first: key.clone(), last: key.clone(), columns: *columns, at }),
+            }
+        }
+        if self.rules.keeps_stretches() {
+            self.stretches.append(&mut stretches);
+        }
+    }
+
     /// Every transaction at or below `through` is applied to the store.
     pub fn applied(&mut self, through: Timestamp) {
         self.applied_through = self.applied_through.max(through);
+        let ended = self.stretches.extract_if(.., |stretch| stretch.at <= self.applied_through);
+        if let Some(mark) = ended.map(|stretch| stretch.at).max() {
+            self.raise_low_water(mark);
+        }
+    }
+
+    /// The last large transaction in flight at or below `through` that may write there.
+    fn stretch(&self, target: &Target, columns: ColumnMask, through: Timestamp) -> Option<Timestamp> {
+        if matches!(target, Target::Range(_)) && !self.rules.certifies_ranges() {
+            return None;
+        }
+        let meets = |s: &&Stretch| s.at <= through && s.meets(target, columns);
+        self.stretches.iter().filter(meets).map(|s| s.at).max()
     }
 
     /// Forgets the old generation when the young one is full, but never a writer in flight: those
@@ -197,6 +262,14 @@ impl ConflictIndex {
 
     /// What has touched these columns of the target since `after`.
     pub fn touched(&self, target: &Target, columns: ColumnMask, after: Timestamp) -> Touched {
+        match (self.touched_one_by_one(target, columns, after), self.stretch(target, columns, Timestamp::MAX)) {
+            (Touched::No, Some(at)) => Touched::InFlight(at),
+            (Touched::InFlight(before), Some(at)) => Touched::InFlight(before.max(at)),
+            (touched, _) => touched,
+        }
+    }
+
+    fn touched_one_by_one(&self, target: &Target, columns: ColumnMask, after: Timestamp) -> Touched {
         let applied = self.applied_through;
         match target {
             Target::Key(key) => {
@@ -232,7 +305,7 @@ impl ConflictIndex {
     /// The last writer in flight at or below `through` that touches these columns of the target.
     pub fn last_in_flight(&self, target: &Target, columns: ColumnMask, through: Timestamp) -> Option<Timestamp> {
         let applied = self.applied_through;
-        match target {
+        let one = match target {
             Target::Key(key) => self.slots(key).filter_map(|slot| slot.last_in_flight(columns, applied, through)).max(),
             Target::Range(_) if !self.rules.certifies_ranges() => None,
             Target::Range(range) => {
@@ -240,7 +313,8 @@ impl ConflictIndex {
                 let writes = [&self.young, &self.old].into_iter().flat_map(|g| g.recent.after(&start, &end, applied));
                 writes.filter(|w| w.at <= through && w.columns.intersects(columns)).map(|w| w.at).max()
             }
-        }
+        };
+        one.max(self.stretch(target, columns, through))
     }
 
     /// What both generations know of a key.
@@ -269,15 +343,15 @@ mod tests {
 
     #[derive(Clone, Debug)]
     enum Step {
-        Write { keys: Vec<(u8, u64)>, gap: u64 },
+        Write { keys: Vec<(u8, u64)>, gap: u64, is_large: bool },
         Apply,
         Ask { from: u8, to: Option<u8>, columns: u64, back: u64 },
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
         let mask = 1..(1u64 << COLUMNS);
-        let write =
-            (prop::collection::vec((0..6u8, mask.clone()), 1..4), 1..3u64).prop_map(|(keys, gap)| Step::Write { keys, gap });
+        let write = (prop::collection::vec((0..6u8, mask.clone()), 1..4), 1..3u64, prop::bool::weighted(0.2))
+            .prop_map(|(keys, gap, is_large)| Step::Write { keys, gap, is_large });
         let ask = (0..6u8, prop::option::of(0..8u8), mask, 0..40u64).prop_map(|(from, to, columns, back)| Step::Ask {
             from,
             to,
@@ -291,6 +365,8 @@ mod tests {
     #[derive(Default)]
     struct Model {
         writes: Vec<(Timestamp, Key, ColumnMask)>,
+        /// Of large transactions: what lies between the first and the last key.
+        large: Vec<(Timestamp, Key, ColumnMask)>,
         applied: Timestamp,
     }
 
@@ -298,8 +374,8 @@ mod tests {
         fn touched(&self, target: &Target, columns: ColumnMask, after: Timestamp) -> (bool, Option<Timestamp>) {
             let hit = |w: &&(Timestamp, Key, ColumnMask)| target.contains(w.1.as_bytes()) && w.2.intersects(columns);
             let committed = self.writes.iter().filter(hit).any(|w| w.0 > after && w.0 <= self.applied);
-            let in_flight = self.writes.iter().filter(hit).filter(|w| w.0 > self.applied).map(|w| w.0).max();
-            (committed, in_flight)
+            let in_flight = self.writes.iter().chain(&self.large).filter(hit).filter(|w| w.0 > self.applied);
+            (committed, in_flight.map(|w| w.0).max())
         }
     }
 
@@ -312,13 +388,23 @@ mod tests {
         let mut in_flight_max = 0;
         for step in steps {
             match step {
-                Step::Write { mut keys, gap } => {
+                Step::Write { mut keys, gap, is_large } => {
                     keys.sort();
                     keys.dedup_by_key(|k| k.0);
                     now = Timestamp(now.0 + gap);
-                    for (k, c) in &keys {
-                        index.add(&key(*k), ColumnMask(*c), now);
-                        model.writes.push((now, key(*k), ColumnMask(*c)));
+                    let write = |(k, c): &(u8, u64)| Write { key: key(*k), value: None, columns: ColumnMask(*c) };
+                    let writes: Vec<Write> = keys.iter().map(write).collect();
+                    if is_large {
+                        index.add_all(&writes, now);
+                        let columns = ColumnMask(keys.iter().fold(0, |all, (_, c)| all | c));
+                        let stretch = keys[0].0..=keys[keys.len() - 1].0;
+                        model.large.extend(stretch.map(|k| (now, key(k), columns)));
+                        queue.push_back((now, Vec::new()));
+                        continue;
+                    }
+                    for write in writes {
+                        index.add(&write.key, write.columns, now);
+                        model.writes.push((now, write.key, write.columns));
                     }
                     queue.push_back((now, keys));
                 }

@@ -49,7 +49,7 @@ use crate::state::{GroupState, Planned};
 use crate::versions::Versions;
 use crate::waits::{Ticket, WaitFor, Waits};
 use meridian_base::escrow::{Demand, Free, Late, Offer};
-use meridian_base::limits::{CONFLICT_INDEX_ENTRIES_MAX, LEASE_AHEAD, TOKENS_RESERVED_MAX, WATERMARK_LAG};
+use meridian_base::limits::{CONFLICT_INDEX_ENTRIES_MAX, LEASE_AHEAD, TOKENS_RESERVED_MAX, WATERMARK_LAG, WRITES_INDEXED_MAX};
 use meridian_base::record::{Lease, Outcome, Payload, Record, SchemaGrant};
 use meridian_base::{
     Change, Clock, ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, GlobalReads, GroupId, Key, Ledger,
@@ -161,6 +161,8 @@ pub struct Engine {
     group: GroupId,
     rules: Rules,
     index: ConflictIndex,
+    /// Transactions with more writes are large ([`ConflictIndex::add_all`]).
+    large_from: usize,
     /// Certified and not applied.
     in_flight: BTreeMap<Timestamp, TxnId>,
     in_flight_ids: BTreeMap<TxnId, Timestamp>,
@@ -224,6 +226,7 @@ impl Engine {
             group,
             rules,
             index: ConflictIndex::new(state.newest(), CONFLICT_INDEX_ENTRIES_MAX, rules),
+            large_from: WRITES_INDEXED_MAX,
             in_flight: BTreeMap::new(),
             in_flight_ids: BTreeMap::new(),
             held: state.reservations().clone(),
@@ -268,6 +271,11 @@ impl Engine {
         let index = ConflictIndex::new(self.index.low_water(), writes_max, self.rules);
         let decided = Decided::new(self.decided.low_water(), writes_max);
         Engine { index, decided, ..self }
+    }
+
+    /// The same with another number of writes from which on a transaction is large.
+    pub fn with_large_from(self, writes: usize) -> Engine {
+        Engine { large_from: writes, ..self }
     }
 
     /// The same with another number of late keys from which on an escrow share is folded.
@@ -396,8 +404,9 @@ impl Engine {
 
     /// A transaction of this group alone, with its timestamp, is in flight.
     pub fn push(&mut self, id: TxnId, at: Timestamp, writes: &[Write]) {
-        for write in writes {
-            self.index.add(&write.key, write.columns, at);
+        match writes.len() > self.large_from && self.pod.is_none() {
+            true => self.index.add_all(writes, at),
+            false => writes.iter().for_each(|write| self.index.add(&write.key, write.columns, at)),
         }
         self.in_flight.insert(at, id);
         self.in_flight_ids.insert(id, at);
@@ -684,6 +693,14 @@ impl Engine {
         self.appended = self.appended.max(through);
     }
 
+    /// A part of a transaction has been handed to the log, and is not the last: nothing may be closed
+    /// for that.
+    pub fn appended_part(&mut self, of: Timestamp) {
+        if !self.rules.closes_with_last_part() {
+            self.appended(of);
+        }
+    }
+
     /// A payload is durable, and applied to the store and to the group's state: releases what it
     /// contains. The tickets to wake are added to `woken`. Called for every payload of the term, in
     /// order.
@@ -731,7 +748,7 @@ impl Engine {
                         self.waits.wake(WaitFor::Outcome(*id), woken);
                     }
                 }
-                Record::Settled(_) | Record::Build(_) => {}
+                Record::Settled(_) | Record::Build(_) | Record::Part(_) => {}
             }
         }
         self.raise_to_others(state);

@@ -88,6 +88,10 @@ meridian_base::rules! {
     BuildSkipsPrepared = "build-skips-prepared" breaks builds_await_prepared,
     /// What an index that is owed will be filled from is collected.
     BuildHoldsNothing = "build-holds-nothing" breaks owed_builds_hold,
+    /// The conflict index knows nothing of a large transaction.
+    LargeTouchesNothing = "large-touches-nothing" breaks keeps_stretches,
+    /// The entry with the first part of a transaction may promise what the last one may.
+    PartClosesEarly = "part-closes-early" breaks closes_with_last_part,
 }
 
 impl PlantedBug {

@@ -112,6 +112,8 @@ impl GroupState {
                 Record::Settled(ids) => ids.iter().for_each(|id| self.apply_settled(*id)),
                 // Each replica does it by itself, sooner or later.
                 Record::Build(_) => {}
+                // Whole transactions are gathered from parts before.
+                Record::Part(_) => {}
             }
         }
         self.closed = self.closed.max(payload.closed);

@@ -72,7 +72,7 @@ fn start_chunk(kind: u8, number: u64) -> BytesMut {
 fn put_entry(out: &mut BytesMut, space: Space, key: &[u8], value: &[u8]) {
     out.put_u8(space as u8);
     out.put_u32_le(u32::try_from(key.len()).expect("keys are bounded by KEY_BYTES_MAX"));
-    out.put_u32_le(u32::try_from(value.len()).expect("values are bounded by TXN_BYTES_MAX"));
+    out.put_u32_le(u32::try_from(value.len()).expect("values are bounded by ROW_BYTES_MAX"));
     out.put_slice(key);
     out.put_slice(value);
 }

@@ -25,6 +25,7 @@ use meridian_sql::env::SessionRow;
 use parking_lot::Mutex;
 use rounds::Rounds;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use txn::ages::Ages;
@@ -56,6 +57,8 @@ pub(crate) struct Gateway {
     protocol: Choice,
     /// What it counts of transactions that touched other regions.
     pub tally: Mutex<Tally>,
+    /// What its large transactions keep, in bytes.
+    pub large: AtomicUsize,
     /// A permit for each thread that computes for a session ([`env`]). The others wait in line.
     pub computing: Arc<Semaphore>,
     /// The sessions of this node, kept by `server`.
@@ -94,6 +97,7 @@ impl Gateway {
             ballots: Default::default(),
             protocol: Default::default(),
             tally: Default::default(),
+            large: AtomicUsize::new(0),
             computing: Arc::new(Semaphore::new(COMPUTING_MAX)),
             sessions: RwLock::new(None),
         })

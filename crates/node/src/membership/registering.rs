@@ -10,9 +10,11 @@ use crate::membership::peers::LIVENESS_TIMEOUT;
 use crate::membership::shared::Shared;
 use crate::replica::Replica;
 use crate::transport::wire::{NodeRecord, Request, Response, Standing};
+use meridian_base::version::ClusterVersion;
 use meridian_base::{Error, ErrorKind, GroupId, NodeId, Result};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How often a node says where it is until that is written down, or when another node has its
@@ -48,12 +50,15 @@ pub(crate) async fn meet_members(shared: Arc<Shared>, addrs: Vec<String>) {
     }
 }
 
-/// Keeps members out whose programs are older than the cluster's version.
+/// Keeps members out whose programs are older than the cluster's version, and writes to logs what
+/// all others understand.
 pub(crate) async fn require_version(shared: Arc<Shared>) {
     let mut changed = shared.catalog.watch();
     loop {
         changed.borrow_and_update();
-        shared.rpc.require(shared.catalog.cluster_version());
+        let version = shared.catalog.cluster_version();
+        shared.rpc.require(version);
+        shared.groups.common.writes_parts.store(version >= ClusterVersion::ESCROW, Ordering::Release);
         if changed.changed().await.is_err() {
             return;
         }

@@ -170,7 +170,7 @@ impl Replica {
 
     fn settle_built(&self, build: &Build, incarnation: u64, is_unique: Option<bool>) -> Result<()> {
         {
-            let _applying = self.applying.lock();
+            let gatherer = self.applying.lock();
             if self.store.incarnation() != incarnation {
                 return Err(Error::unavailable(format!("a snapshot has replaced the content of group {}", self.id)));
             }
@@ -179,7 +179,7 @@ impl Replica {
                 owed.for_each(|owed| owed.is_built = true);
             };
             mark(&mut self.core.lock());
-            self.cut()?;
+            self.cut(&gatherer)?;
         }
         while self.flush()? {}
         let flushed = self.store.recovered().map(|(_, blob)| decode_flushed(&blob, self.common.rules)).transpose()?;

@@ -5,15 +5,17 @@ use crate::local::metrics::Metrics;
 use crate::local::protected::Protected;
 use crate::local::room::Room;
 use crate::local::timing::Timing;
+use crate::replica::brought::Brought;
 use crate::replica::outbox::Outbox;
 use crate::replica::pod::{Pod, PodConfig};
+use meridian_base::parts::LargeFrom;
 use meridian_base::runtime::Runtime;
 use meridian_base::{Clock, Result};
 use meridian_raft::NodeLog;
 use meridian_region::Rules;
 use meridian_store::Store;
 use parking_lot::Mutex;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::Notify;
 
@@ -38,6 +40,11 @@ pub struct Common {
     pub(crate) farthest_micros: AtomicU64,
     /// How long elections take.
     pub(crate) timing: Timing,
+    pub(crate) large_from: LargeFrom,
+    /// All programs of the cluster know parts of transactions.
+    pub(crate) writes_parts: AtomicBool,
+    /// Large transactions on their way to the node's primaries.
+    pub(crate) brought: Brought,
     pub(crate) rules: Rules,
     /// Rules of the commit over several groups left out.
     pub(crate) ballot_rules: meridian_commit::Rules,
@@ -52,6 +59,16 @@ pub struct Common {
 }
 
 impl Common {
+    /// Whether all programs of the cluster know parts of transactions.
+    pub(crate) fn may_write_parts(&self) -> bool {
+        self.writes_parts.load(Ordering::Acquire)
+    }
+
+    /// A transaction with more bytes goes into the log in parts.
+    pub(crate) fn part_bytes(&self) -> usize {
+        if self.may_write_parts() { self.large_from.part_bytes } else { usize::MAX }
+    }
+
     /// The node, which has a number by now, becomes a host of its pod.
     pub(crate) fn enter_pod(&self) -> Result<()> {
         if let Some(config) = self.pod_config.lock().take() {

@@ -3,6 +3,7 @@
 use super::builds::Builds;
 use super::{Flushed, Replica, decode_flushed};
 use bytes::Bytes;
+use meridian_base::parts::Gatherer;
 use meridian_base::{Error, LogPosition, Result, envelope};
 use meridian_raft as raft;
 use meridian_raft::{AppliedEntry, Recovered, SnapshotHeader, SnapshotSink, SnapshotSource};
@@ -78,7 +79,8 @@ impl SnapshotSink for Sink {
         self.import.chunk(&chunk)
     }
     fn finish(self: Box<Self>) -> Result<()> {
-        let _applying = self.replica.applying.lock();
+        let mut gatherer = self.replica.applying.lock();
+        *gatherer = Gatherer::default();
         let (_, blob) = self.import.finish()?;
         {
             let mut core = self.replica.core.lock();

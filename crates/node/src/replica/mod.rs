@@ -20,6 +20,7 @@
 
 mod asking;
 pub(crate) mod ballots;
+pub(crate) mod brought;
 pub(crate) mod builds;
 pub(crate) mod closed;
 pub(crate) mod common;
@@ -49,6 +50,7 @@ use crate::replica::term::{FastPath, Pending, Term};
 use crate::replica::term_rounds::TermRounds;
 use crate::transport::wire::ClosedPromise;
 use bytes::Bytes;
+use meridian_base::parts::Gatherer;
 use meridian_base::record::{Build, Committed, Payload, Record};
 use meridian_base::{Clock, Error, GroupId, LogPosition, NodeId, Result, Timestamp, TxnId, envelope, invariants, limits};
 use meridian_commit::Participant;
@@ -97,8 +99,9 @@ pub struct Replica {
     pub(crate) fast: Arc<FastPath>,
     raft: OnceLock<raft::Group>,
     hook: Option<Arc<dyn ApplyHook>>,
-    /// Held while entries are applied, so that a cut falls between two of them.
-    applying: Mutex<()>,
+    /// Held while entries are applied, so that a cut falls between two of them; with the parts of a
+    /// transaction that have come.
+    applying: Mutex<Gatherer>,
     /// The commit protocol's next timer has moved.
     pub(crate) ticker: Notify,
     /// The bytes of the last snapshot that did not fit on the disk. The next one begins when there
@@ -167,7 +170,7 @@ impl Replica {
             fast: Arc::default(),
             raft: OnceLock::new(),
             hook,
-            applying: Mutex::new(()),
+            applying: Mutex::default(),
             ticker: Notify::new(),
             snapshot_bytes: AtomicU64::new(0),
             is_across_regions,
@@ -311,7 +314,8 @@ impl Replica {
         }
         let wait = {
             let mut core = self.core.lock();
-            let engine = Engine::start(self.node, self.id, &core.state, self.common.rules);
+            let engine =
+                Engine::start(self.node, self.id, &core.state, self.common.rules).with_large_from(self.common.large_from.writes);
             let engine = match core.last_used {
                 Some((last, used)) if last == term => engine.resumed(used, &core.state),
                 _ => engine,
@@ -390,7 +394,7 @@ impl Replica {
                 return;
             }
             // Certified transactions go into the log before the lease ends there.
-            match term.give_up(state, self.physical(), self.raft()) {
+            match term.give_up(state, self.physical(), self.common.part_bytes(), self.raft()) {
                 Ok(payload) => self.raft().propose(payload),
                 Err(e) => {
                     self.end_term(&mut core, &e);
@@ -469,25 +473,26 @@ impl Replica {
     pub(crate) fn pump(&self, core: &mut Core) {
         let Core { state, term: Some(term), .. } = core else { return };
         if term.may_send()
-            && let Err(e) = term.pump(state, self.physical(), self.raft())
+            && let Err(e) = term.pump(state, self.physical(), self.common.part_bytes(), self.raft())
         {
             self.end_term(core, &e);
         }
     }
 
     fn apply_entries(&self, batch: Vec<AppliedEntry>) -> Result<()> {
-        let _applying = self.applying.lock();
+        let mut gatherer = self.applying.lock();
         for entry in batch {
-            self.apply_entry(entry)?;
+            self.apply_entry(&mut gatherer, entry)?;
         }
         if self.store.wants_flush() {
-            self.cut()?;
+            self.cut(&gatherer)?;
         }
         Ok(())
     }
 
-    fn apply_entry(&self, entry: AppliedEntry) -> Result<()> {
+    fn apply_entry(&self, gatherer: &mut Gatherer, entry: AppliedEntry) -> Result<()> {
         self.end_term_if_over(entry.position.term);
+        gatherer.enter(entry.position.term);
         if entry.payload.is_empty() {
             self.store.apply(entry.position, &[])?;
             let mut core = self.core.lock();
@@ -497,7 +502,8 @@ impl Replica {
             }
             return Ok(());
         }
-        let payload = Payload::decode(entry.payload)?;
+        let mut payload = Payload::decode(entry.payload)?;
+        gatherer.take(entry.position.term, &mut payload)?;
         let mut applied_any = false;
         let mut decided = Vec::new();
         for record in &payload.records {
@@ -513,7 +519,8 @@ impl Replica {
                 | Record::Prepared(_)
                 | Record::Refused(_)
                 | Record::Settled(_)
-                | Record::Build(_) => continue,
+                | Record::Build(_)
+                | Record::Part(_) => continue,
             }
             applied_any = true;
         }
@@ -587,7 +594,7 @@ impl Replica {
                         let _ = waiting.send(position.index);
                     }
                 }
-                Record::Prepared(_) | Record::Refused(_) | Record::Settled(_) => {}
+                Record::Prepared(_) | Record::Refused(_) | Record::Settled(_) | Record::Part(_) => {}
             }
         }
         decided.iter().for_each(|txn| self.round_applied(term, txn));
@@ -612,17 +619,21 @@ impl Replica {
                 self.fail(e);
                 break;
             }
-            if self.store.dirty_bytes() > 0 {
-                let _applying = self.applying.lock();
-                if let Err(e) = self.cut() {
-                    self.fail(e);
-                    break;
-                }
+            if self.store.dirty_bytes() > 0
+                && let Err(e) = self.cut(&self.applying.lock())
+            {
+                self.fail(e);
+                break;
             }
         }
     }
 
-    fn cut(&self) -> Result<()> {
+    /// What is applied so far is to be flushed; but not between two parts of a transaction. Who
+    /// waits for room on the disk or for a snapshot is content with what was cut before.
+    fn cut(&self, gatherer: &Gatherer) -> Result<()> {
+        if gatherer.is_amid() {
+            return Ok(());
+        }
         let flushed = {
             let core = self.core.lock();
             Flushed { state: core.state.encode(), membership: core.membership.clone(), owed: core.builds.unbuilt() }
@@ -645,12 +656,9 @@ impl Replica {
         Ok(flushed)
     }
 
-    /// Cuts and flushes everything applied so far.
+    /// Cuts and flushes everything applied so far, as far as it can be cut.
     pub fn flush_all(&self) -> Result<()> {
-        {
-            let _applying = self.applying.lock();
-            self.cut()?;
-        }
+        self.cut(&self.applying.lock())?;
         while self.flush()? {}
         Ok(())
     }
@@ -698,7 +706,9 @@ fn newest_of(payload: &Payload) -> Timestamp {
         Record::Batch(txns) => txns.iter().map(|txn| txn.at).max(),
         Record::Prepared(prepared) => Some(prepared.at),
         Record::Outcome(outcome) => outcome.at,
-        Record::Lease(_) | Record::Schema(_) | Record::Refused(_) | Record::Settled(_) | Record::Build(_) => None,
+        Record::Lease(_) | Record::Schema(_) | Record::Refused(_) | Record::Settled(_) | Record::Build(_) | Record::Part(_) => {
+            None
+        }
     };
     payload.records.iter().filter_map(of).max().unwrap_or_default()
 }

@@ -376,7 +376,7 @@ impl Replica {
     fn try_tick_host(&self, core: &mut Core) -> std::result::Result<(), Ended> {
         let Core { state, term: Some(term), .. } = &mut *core else { return Ok(()) };
         let (physical, now) = (self.physical(), self.common.runtime.monotonic_micros());
-        let is_idle = term.pending.is_empty();
+        let is_idle = !term.has_certified();
         let Term { outlet: Outlet::Ring(host), engine, queues, clock, .. } = term else { return Ok(()) };
         if host.line.segment.is_over() || host.line.phase()? != Phase::Live {
             return Err(Ended::because("the generation is over, or this host is not in it any more"));

@@ -13,6 +13,7 @@ use crate::replica::pod::slots::SlotSet;
 use crate::replica::term_rounds::TermRounds;
 use bytes::Bytes;
 use futures::FutureExt;
+use meridian_base::parts::{self, Cutter};
 use meridian_base::record::{Build, Committed, Payload, Prepared, Record};
 use meridian_base::{Clock, Target, Timestamp, TxnId};
 use meridian_commit::Participant;
@@ -47,6 +48,8 @@ pub(crate) struct Term {
     pub queues: Queues,
     /// Certified, not yet handed to the log, in the order of their timestamps.
     pub pending: Vec<Pending>,
+    /// Certified before what is pending: some of its parts are handed to the log.
+    cutting: Option<Cutter>,
     /// Other records to log.
     pub records: Vec<Record>,
     batches_in_flight: usize,
@@ -205,6 +208,7 @@ impl Term {
             reading: BTreeMap::new(),
             queues: Queues::default(),
             pending: Vec::new(),
+            cutting: None,
             records: Vec::new(),
             batches_in_flight: 0,
             payloads: (0, 0),
@@ -242,13 +246,18 @@ impl Term {
     /// Whether there is something for the log, and not too much on its way already.
     pub fn may_send(&self) -> bool {
         let has_taken = matches!(&self.outlet, Outlet::Led(leader) if leader.has_taken());
-        let has_something = !self.pending.is_empty() || !self.records.is_empty() || has_taken;
+        let has_something = self.has_certified() || !self.records.is_empty() || has_taken;
         self.batches_in_flight < BATCHES_IN_FLIGHT_MAX && has_something
     }
 
-    /// Hands what is pending to the log, unless enough batches are on their way already. An error
-    /// ends the term.
-    pub fn pump(&mut self, state: &GroupState, physical: u64, log: &raft::Group) -> Result<(), Ended> {
+    /// Whether something certified waits to be handed to the log.
+    pub fn has_certified(&self) -> bool {
+        !self.pending.is_empty() || self.cutting.is_some()
+    }
+
+    /// Hands the next of what is pending to the log, unless enough batches are on their way already.
+    /// A transaction with more than `part_bytes` goes there in parts. An error ends the term.
+    pub fn pump(&mut self, state: &GroupState, physical: u64, part_bytes: usize, log: &raft::Group) -> Result<(), Ended> {
         if !self.may_send() {
             return Ok(());
         }
@@ -264,12 +273,50 @@ impl Term {
             return Ok(());
         }
         let mut records = std::mem::take(&mut self.records);
-        let pending = std::mem::take(&mut self.pending);
-        if let Some(last) = pending.last() {
+        self.take_certified(part_bytes, &mut records);
+        // What others certify does not come between the parts of a transaction.
+        if let Outlet::Led(leader) = &mut self.outlet
+            && self.pending.is_empty()
+            && self.cutting.is_none()
+        {
+            records.extend(leader.drain());
+        }
+        let payload = self.payload(state, physical, records);
+        self.proposals.push_back(log.propose(payload)?);
+        self.batches_in_flight += 1;
+        self.payloads.0 += 1;
+        Ok(self.check_proposals()?)
+    }
+
+    /// What the next entry holds of what is pending: a part of a large transaction, or everything
+    /// before the next such.
+    fn take_certified(&mut self, part_bytes: usize, records: &mut Vec<Record>) {
+        if self.cutting.is_none()
+            && let Some(Pending::Committed(txn)) = self.pending.first()
+            && parts::is_large(txn, part_bytes)
+            && let Pending::Committed(txn) = self.pending.remove(0)
+        {
+            self.cutting = Some(Cutter::new(txn));
+        }
+        if let Some(cutting) = &mut self.cutting {
+            let part = cutting.cut(part_bytes);
+            match part.is_last {
+                true => self.engine.appended(part.at),
+                false => self.engine.appended_part(part.at),
+            }
+            if part.is_last {
+                self.cutting = None;
+            }
+            records.push(Record::Part(part));
+            return;
+        }
+        let is_large = |p: &Pending| p.committed().is_some_and(|txn| parts::is_large(txn, part_bytes));
+        let taken = self.pending.iter().position(is_large).unwrap_or(self.pending.len());
+        if let Some(last) = self.pending[..taken].last() {
             self.engine.appended(last.at());
         }
         let mut batch = Vec::new();
-        for p in pending {
+        for p in self.pending.drain(..taken) {
             match p {
                 Pending::Committed(txn) => batch.push(txn),
                 Pending::Prepared(prepared) => {
@@ -283,14 +330,6 @@ impl Term {
         if !batch.is_empty() {
             records.push(Record::Batch(batch));
         }
-        if let Outlet::Led(leader) = &mut self.outlet {
-            records.extend(leader.drain());
-        }
-        let payload = self.payload(state, physical, records);
-        self.proposals.push_back(log.propose(payload)?);
-        self.batches_in_flight += 1;
-        self.payloads.0 += 1;
-        Ok(self.check_proposals()?)
     }
 
     /// A payload that was taken and then dropped (the log's protocol may lose its leadership for a
@@ -335,13 +374,18 @@ impl Term {
 
     /// Gives the lease up: hands to the log what is certified, and gives the payload that ends the
     /// lease after it.
-    pub fn give_up(&mut self, state: &GroupState, physical: u64, log: &raft::Group) -> Result<Bytes, Ended> {
+    pub fn give_up(&mut self, state: &GroupState, physical: u64, part_bytes: usize, log: &raft::Group) -> Result<Bytes, Ended> {
         self.gave_up = true;
         self.fast.set_serving(false);
         let lease = self.engine.give_up_lease(&self.clock, physical);
-        // However many are on their way.
-        self.batches_in_flight = 0;
-        self.pump(state, physical, log)?;
+        loop {
+            // However many are on their way.
+            self.batches_in_flight = 0;
+            self.pump(state, physical, part_bytes, log)?;
+            if self.is_beside_leader() || !self.has_certified() {
+                break;
+            }
+        }
         Ok(self.payload(state, physical, vec![Record::Lease(lease)]))
     }
 
@@ -385,7 +429,7 @@ impl Term {
     /// Everything certified is applied, and nothing else is on its way.
     pub fn is_idle(&self) -> bool {
         let has_taken = matches!(&self.outlet, Outlet::Led(leader) if leader.has_taken());
-        self.batches_in_flight == 0 && self.pending.is_empty() && self.records.is_empty() && !has_taken
+        self.batches_in_flight == 0 && !self.has_certified() && self.records.is_empty() && !has_taken
     }
 
     /// What holds between the parts of a term.
@@ -395,6 +439,8 @@ impl Term {
         let in_flight: BTreeSet<Timestamp> = self.engine.in_flight().map(|(_, at)| at).collect();
         assert!(self.acks.keys().all(|at| in_flight.contains(at)), "a session waits for what is not in flight");
         assert!(self.pending.is_sorted_by_key(Pending::at), "the log gets timestamps in their order");
+        let first = self.pending.first().map_or(Timestamp::MAX, Pending::at);
+        assert!(self.cutting.as_ref().is_none_or(|cutting| cutting.at() < first), "what is being cut was certified before");
     }
 }
 

@@ -28,8 +28,8 @@ use meridian_base::escrow::Offer;
 use meridian_base::record::{Build, SchemaGrant};
 use meridian_base::version::{ClusterVersion, Versions};
 use meridian_base::{
-    BallotMessage, CommitOutcome, CommitRequest, Conflict, DescriptorId, Error, Fresh, GroupId, Key, NodeId, ReadEntry, Refusal,
-    SchemaUse, SchemaVersion, Timestamp, TxnId, envelope,
+    BallotMessage, CommitOutcome, CommitRequest, Conflict, DescriptorId, Error, Fresh, GroupId, Key, Mutation, NodeId, ReadEntry,
+    Refusal, SchemaUse, SchemaVersion, Timestamp, TxnId, envelope,
 };
 use meridian_pki::join::{StoredToken, TokenId};
 use meridian_pki::seal::Seal;
@@ -340,6 +340,23 @@ pub enum Request {
         /// Whether the index has changed since is asked, up to this time.
         through: Option<Timestamp>,
     },
+    /// For a group's primary: a piece of a large transaction's slice ([`Request::CommitBrought`]).
+    /// From `ClusterVersion::ESCROW` on.
+    Bring {
+        id: TxnId,
+        /// Counted from 0.
+        number: u32,
+        reads: Vec<ReadEntry>,
+        writes: Vec<Mutation>,
+    },
+    /// [`Request::Commit`] of a slice whose reads and writes were brought before, in so many
+    /// pieces. From `ClusterVersion::ESCROW` on.
+    CommitBrought {
+        group: GroupId,
+        owner: Owner,
+        request: CommitRequest,
+        pieces: u32,
+    },
 }
 
 impl Request {
@@ -381,6 +398,8 @@ impl Request {
             | Request::Holds { .. }
             | Request::Settled(_)
             | Request::Commit { .. }
+            | Request::Bring { .. }
+            | Request::CommitBrought { .. }
             | Request::Check { .. }
             | Request::Ballot { .. }
             | Request::Reserved { .. }

@@ -103,10 +103,13 @@ struct World {
 
 type Checked = Result<(), String>;
 
+/// Some transactions write more keys, most do not.
+const LARGE_FROM: usize = 1;
+
 impl World {
     fn new(seed: u64, rules: Rules) -> World {
         let state = GroupState::new(rules);
-        let engine = Engine::start(NodeId(1), GROUP, &state, rules).with_index_limit(12);
+        let engine = Engine::start(NodeId(1), GROUP, &state, rules).with_index_limit(12).with_large_from(LARGE_FROM);
         let mut world = World {
             rng: Rng::new(seed),
             rules,
@@ -290,7 +293,7 @@ impl World {
         self.clock = Clock::new(MAX_OFFSET);
         let bytes = self.state.encode();
         self.state = GroupState::decode(&bytes, self.rules).map_err(|e| e.to_string())?;
-        self.engine = Engine::start(self.node, GROUP, &self.state, self.rules).with_index_limit(12);
+        self.engine = Engine::start(self.node, GROUP, &self.state, self.rules).with_index_limit(12).with_large_from(LARGE_FROM);
         if !self.rng.one_in(3) {
             self.now += self.engine.start_wait(self.physical()).as_micros() as u64;
         }
@@ -409,6 +412,7 @@ fn planted_bugs_of_certification_are_found() {
         PlantedBug::BuildNotClosed,
         PlantedBug::BuildSkipsPrepared,
         PlantedBug::BuildHoldsNothing,
+        PlantedBug::PartClosesEarly,
     ];
     let of_this_test = |bug: &PlantedBug| !bug.is_of_shares() && !of_other_tests.contains(bug);
     for bug in PlantedBug::ALL.into_iter().filter(of_this_test) {

@@ -15,6 +15,7 @@ use crate::cluster::{FaultPlan, Faults, Machines, Software, Topology};
 use crate::sql_wire::SimConnector;
 use crate::world::{Host, World};
 use meridian_base::limits::MAX_OFFSET_DEFAULT;
+use meridian_base::parts::LargeFrom;
 use meridian_base::{Error, Result};
 use meridian_commit as commit;
 use meridian_node::Timing;
@@ -161,6 +162,7 @@ pub fn run_seed(seed: u64, options: &Options) -> Report {
         gc_ttl: scenario.gc_ttl,
         gc_interval: scenario.gc_interval,
         protected_for_max: scenario.protected_for_max,
+        large_from: if scenario.has_large { LargeFrom::TWO_WRITES } else { LargeFrom::default() },
         older_programs: Arc::new(Mutex::new(older_programs)),
         ..Tuning::default()
     });

@@ -38,6 +38,8 @@ pub(super) struct Scenario {
     /// The nodes begin with a program of the version before, and have this one from their first
     /// restart on.
     pub has_older_programs: bool,
+    /// Transactions with more than one write are treated as large ones.
+    pub has_large: bool,
     /// Clients change the shares of escrow columns, in place of accounts.
     pub is_about_shares: bool,
     /// A few deltas on their way are most of what a region has of a number.
@@ -61,6 +63,7 @@ impl Scenario {
             extras: Extras::default(),
             has_small_region: false,
             has_older_programs: false,
+            has_large: false,
             is_about_shares: false,
             has_few_tokens: false,
         }
@@ -114,6 +117,7 @@ impl Scenario {
             (self.has_small_region, self.plan.joins) = (false, false);
         }
         self.has_older_programs = rng.random_bool(0.25);
+        self.has_large = rng.random_bool(0.4);
     }
 
     pub fn draw(rng: &mut SmallRng) -> Scenario {
@@ -233,6 +237,10 @@ impl Scenario {
                 self.gc_ttl = Duration::ZERO;
                 self.gc_interval = Duration::from_millis(2);
                 self.protected_for_max = Duration::ZERO;
+            }
+            // Transactions of one region, which are in parts; and readers of replicas.
+            PlantedBug::LargeTouchesNothing | PlantedBug::PartClosesEarly => {
+                (self.has_large, self.several_regions_share) = (true, 0.0);
             }
             PlantedBug::BuildNotClosed | PlantedBug::BuildSkipsPrepared => self.several_regions_share = 0.8,
             PlantedBug::CommitNotIdempotent

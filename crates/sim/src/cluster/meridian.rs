@@ -5,6 +5,7 @@ use super::topology::NodeSpec;
 use crate::sql_wire::{Answer, Gateway, SQL_PORT, SqlSession};
 use crate::world::{Host, SimRuntime};
 use futures::future::LocalBoxFuture;
+use meridian_base::parts::LargeFrom;
 use meridian_base::runtime::Runtime;
 use meridian_base::version::Versions;
 use meridian_base::{Error, GroupId, Result, SessionId, limits};
@@ -46,6 +47,8 @@ pub struct Tuning {
     pub gc_ttl: Duration,
     pub gc_interval: Duration,
     pub protected_for_max: Duration,
+    /// Which transactions are large ones.
+    pub large_from: LargeFrom,
     /// The share of messages (of those that may be) that arrive again, later.
     pub repeated_share: f64,
     /// A node that is silent for so long loses its replicas.
@@ -68,6 +71,7 @@ impl Default for Tuning {
             gc_ttl: limits::GC_TTL_DEFAULT,
             gc_interval: Duration::from_secs(60),
             protected_for_max: limits::PROTECTED_FOR_MAX,
+            large_from: LargeFrom::default(),
             repeated_share: 0.0,
             dead_after: DEAD_AFTER_DEFAULT,
             older_programs: Arc::default(),
@@ -110,6 +114,7 @@ impl Meridian {
         config.gc_ttl = self.tuning.gc_ttl;
         config.gc_interval = self.tuning.gc_interval;
         config.protected_for_max = self.tuning.protected_for_max;
+        config.large_from = self.tuning.large_from;
         config.dead_after = self.tuning.dead_after;
         config.rules = self.tuning.rules;
         config.ballot_rules = self.tuning.ballot_rules;
@@ -132,6 +137,8 @@ fn echoes(host: Arc<Host>, share: f64) -> Option<Echoes> {
             Request::Grant { .. }
                 | Request::Ballot { .. }
                 | Request::Commit { .. }
+                | Request::Bring { .. }
+                | Request::CommitBrought { .. }
                 | Request::Release { .. }
                 | Request::Check { .. }
                 | Request::Closed(_)

@@ -16,10 +16,12 @@ use crate::local::metrics::Counter;
 use crate::membership::ask::{Ask, Tries};
 use crate::membership::shared::Shared;
 use crate::replica::Replica;
+use crate::replica::brought::{self, Piece};
 use crate::replica::groups::Route;
 use crate::replica::pod::slots::is_plain;
 use crate::transport::wire::{Request, Response};
 use futures::future::join_all;
+use futures::{StreamExt, stream};
 use meridian_base::limits::TOKENS_RESERVED_MAX;
 use meridian_base::{
     CommitOutcome, CommitRequest, Conflict, ConflictReason, Error, Fresh, GlobalReads, GroupId, Mutation, NodeId, ReadEntry,
@@ -38,8 +40,23 @@ pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(6);
 /// A transaction with this many read entries and writes, or more, is certified in a task of its
 /// own.
 const ENTRIES_ASIDE: usize = 256;
+/// Pieces of a large slice that are on their way to a primary at the same time.
+const PIECES_AT_ONCE: usize = 8;
 /// How long a round looks for primaries that answer.
 const ROUND_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is left of a request when its slice was brought.
+fn without_slice(request: &CommitRequest) -> CommitRequest {
+    let CommitRequest { id, min_commit, schema, global, .. } = request;
+    CommitRequest {
+        id: *id,
+        reads: Vec::new(),
+        writes: Vec::new(),
+        min_commit: *min_commit,
+        schema: schema.clone(),
+        global: global.clone(),
+    }
+}
 
 fn another_question() -> Error {
     Error::internal("a node answered another question")
@@ -104,6 +121,8 @@ impl Txn {
         }
         match touched[..] {
             [at] => self.commit_one(at).await.map(Some),
+            // It read elsewhere after it had written.
+            _ if self.is_over_groups() => Err(super::size::over_groups()),
             _ => self.ballot(touched).await.map(Some),
         }
     }
@@ -239,10 +258,10 @@ impl Txn {
                     may_have_happened = true;
                     self.commit_here(replica, &request).await.map(|outcome| (outcome, Vec::new()))
                 }
-                Some(Route::Remote(node)) => match self.gateway.shared.rpc.reach(node, CALL_TIMEOUT).await {
-                    Ok(()) => {
+                Some(Route::Remote(node)) => match self.bring_slice(node, &request).await {
+                    Ok(pieces) => {
                         may_have_happened = true;
-                        self.commit_remotely(node, at, &request).await
+                        self.commit_remotely(node, at, &request, pieces).await
                     }
                     Err(e) => Err(e),
                 },
@@ -287,12 +306,44 @@ impl Txn {
         told.await.unwrap_or_else(|_| Err(Error::unavailable("the node stops")))
     }
 
-    async fn commit_remotely(&mut self, node: NodeId, at: usize, request: &CommitRequest) -> Result<(CommitOutcome, Vec<Fresh>)> {
+    /// What goes to another node before the request: nothing, or the pieces of a large slice. How
+    /// many there were. Nothing has happened then.
+    async fn bring_slice(&self, node: NodeId, request: &CommitRequest) -> Result<u32> {
+        let rpc = &self.gateway.shared.rpc;
+        rpc.reach(node, CALL_TIMEOUT).await?;
+        if !self.is_brought() {
+            return Ok(0);
+        }
+        let pieces = brought::pieces(request, self.gateway.shared.groups.common.large_from.part_bytes);
+        let count = pieces.len() as u32;
+        let bring = |(number, piece): (u32, Piece)| {
+            let Piece { reads, writes } = piece;
+            let patience = CALL_TIMEOUT + limits::arrival(PIECES_AT_ONCE * limits::PART_BYTES);
+            rpc.call(node, Request::Bring { id: request.id, number, reads, writes }, patience)
+        };
+        let mut answers = stream::iter((0..).zip(pieces)).map(bring).buffer_unordered(PIECES_AT_ONCE);
+        while let Some(answer) = answers.next().await {
+            answer?;
+        }
+        Ok(count)
+    }
+
+    async fn commit_remotely(
+        &mut self,
+        node: NodeId,
+        at: usize,
+        request: &CommitRequest,
+        pieces: u32,
+    ) -> Result<(CommitOutcome, Vec<Fresh>)> {
         let group = self.parts[at].group;
         self.round_trips += u32::from(!self.gateway.shared.rpc.is_near(node));
         // It has to arrive there, and then at the primary's followers.
         let patience = CALL_TIMEOUT + 2 * limits::arrival(request.bytes());
-        let call = Request::Commit { group, owner: self.owner(), request: request.clone() };
+        let owner = self.owner();
+        let call = match pieces {
+            0 => Request::Commit { group, owner, request: request.clone() },
+            _ => Request::CommitBrought { group, owner, request: without_slice(request), pieces },
+        };
         match self.gateway.shared.rpc.call(node, call, patience).await? {
             Response::Commit(outcome, fresh) => {
                 // The primary has emptied the queues.

@@ -135,6 +135,7 @@ impl Txn {
             undo: Vec::new(),
             entries: Vec::new(),
             bytes: 0,
+            room: None,
             newest: Timestamp::MIN,
             failed: None,
             round_trips: 0,

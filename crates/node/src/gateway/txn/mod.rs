@@ -22,6 +22,7 @@ mod past;
 pub(crate) mod protocol;
 mod reads;
 pub(crate) mod reserving;
+pub(crate) mod size;
 pub(crate) mod stale;
 mod with_step;
 
@@ -80,6 +81,8 @@ pub struct Txn {
     /// The entries in wait queues that it has taken, by part, in their order, for savepoints.
     entries: Vec<(usize, Key)>,
     bytes: usize,
+    /// Its share of what the node's large transactions may keep.
+    room: Option<size::Room>,
     /// The largest version timestamp read.
     newest: Timestamp,
     /// Certification has failed, or a read could not go on: only a new transaction helps.
@@ -129,6 +132,7 @@ impl Txn {
             undo: Vec::new(),
             entries: Vec::new(),
             bytes: 0,
+            room: None,
             newest: Timestamp::MIN,
             failed: None,
             round_trips: 0,
@@ -254,12 +258,7 @@ impl Txn {
                 limits::KEY_BYTES_MAX
             )));
         }
-        self.bytes += write.bytes() + 32;
-        if self.bytes > limits::TXN_BYTES_MAX {
-            return Err(Error::sql("53200", "transaction too large")
-                .detail(format!("Its writes exceed {} MiB.", limits::TXN_BYTES_MAX >> 20))
-                .hint("Split the work into several transactions."));
-        }
+        self.grow(group, write.bytes())?;
         let key = write.key.clone();
         let before = match self.parts[at].writes.entry(key.clone()) {
             Entry::Vacant(place) => {

@@ -14,6 +14,7 @@ use crate::membership::pings;
 use crate::membership::ranges;
 use crate::membership::registering::{register, stand};
 use crate::membership::shared::Shared;
+use crate::membership::space::disk_full;
 use crate::membership::{rotating, signing, tokens};
 use crate::replica::Replica;
 use crate::replica::brought::Piece;
@@ -240,6 +241,9 @@ async fn about_commit(shared: &Arc<Shared>, from: NodeId, request: Request) -> R
         Request::Commit { group, owner, request } => commit(shared, &primary(shared, group)?, own(owner), &request).await,
         Request::Bring { id, number, reads, writes } => {
             let now = shared.runtime.physical_micros();
+            if !shared.groups.common.room.admits(3 * limits::PART_BYTES as u64) {
+                return Err(disk_full("The node that leads the rows has no room for a large transaction."));
+            }
             done(shared.groups.common.brought.keep(now, id, number, Piece { reads, writes }))
         }
         Request::CommitBrought { group, owner, request, pieces } => {

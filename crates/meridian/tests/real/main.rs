@@ -21,6 +21,7 @@ mod identity;
 mod in_doubt;
 mod index_builds;
 mod kills;
+mod large;
 mod planted;
 mod pods;
 mod process;

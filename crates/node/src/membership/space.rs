@@ -182,9 +182,14 @@ impl Shared {
                 owed(self) >> 20
             );
         }
-        Err(Error::sql("53100", "could not write: the disk is full").detail(detail).hint(
-            "Make room on that node's disk: writes then go on by themselves. Meanwhile TRUNCATE and DROP TABLE do; what they free \
-             is given back when --gc-ttl has passed. So does DELETE, which needs room itself first.",
-        ))
+        Err(disk_full(detail))
     }
+}
+
+/// 53100.
+pub(crate) fn disk_full(detail: impl Into<String>) -> Error {
+    Error::sql("53100", "could not write: the disk is full").detail(detail).hint(
+        "Make room on that node's disk: writes then go on by themselves. Meanwhile TRUNCATE and DROP TABLE do; what they free \
+         is given back when --gc-ttl has passed. So does DELETE, which needs room itself first.",
+    )
 }

@@ -11,6 +11,7 @@
 
 use super::Txn;
 use crate::gateway::Gateway;
+use crate::membership::space::disk_full;
 use meridian_base::{Error, GroupId, Result, limits};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -75,7 +76,14 @@ impl Txn {
     fn keep_large(&mut self) -> Result<()> {
         let gateway = &self.gateway;
         let room = self.room.get_or_insert_with(|| Room { gateway: gateway.clone(), bytes: 0 });
-        if self.bytes <= room.bytes || room.grow(STEP_BYTES) {
+        if self.bytes <= room.bytes {
+            return Ok(());
+        }
+        // In the log, in what is flushed of it, and in a compaction.
+        if !gateway.shared.groups.common.room.admits(3 * self.bytes as u64) {
+            return Err(disk_full("The disk of this node has no room for a transaction of this size."));
+        }
+        if room.grow(STEP_BYTES) {
             return Ok(());
         }
         Err(Error::sql("53200", "too many large transactions at once")

@@ -228,10 +228,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
         match self.session.may_send(&self.wire) {
             Ok(true) => self.send().await,
             Ok(false) => Ok(Next::Message),
-            Err(error) => {
-                self.refuse(&error);
-                Ok(Next::Message)
-            }
+            Err(error) => self.refuse(&error).await,
         }
     }
     /// The next message; `None` when the client is gone.
@@ -280,7 +277,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
         self.session.fail(&malformed.error, &mut self.wire);
         self.wire.error(&malformed.error);
         self.skipping = malformed.is_extended;
-        if self.skipping { Ok(Next::Message) } else { self.ready().await }
+        if self.skipping { self.send().await } else { self.ready().await }
     }
     async fn answer(&mut self, message: Message) -> Result<Next> {
         if self.skipping && !matches!(message, Message::Sync | Message::Terminate) {
@@ -297,27 +294,29 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<S> {
             }
             Message::Flush => {
                 let certified = watched(&self.watch, &self.cancel, pin!(self.session.before_flush(&mut self.wire))).await;
-                if let Err(error) = certified {
-                    self.refuse(&error);
-                }
-                return self.send().await;
+                return match certified {
+                    Ok(()) => self.send().await,
+                    Err(error) => self.refuse(&error).await,
+                };
             }
             Message::Terminate => return Ok(Next::End),
             // What is left of a COPY that failed (manual, 55.2.6).
             Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_) => return Ok(Next::Message),
             message => self.extended(message).await,
         };
-        if let Err(error) = result {
-            self.refuse(&error);
+        match result {
+            Ok(()) => Ok(Next::Message),
+            Err(error) => self.refuse(&error).await,
         }
-        Ok(Next::Message)
     }
-    /// An error of the extended protocol.
-    fn refuse(&mut self, error: &Error) {
+    /// An error of the extended protocol. A client that has only asked for a `Flush` waits for it:
+    /// it is sent at once, as by PostgreSQL. What could still be taken back before it is.
+    async fn refuse(&mut self, error: &Error) -> Result<Next> {
         // Messages that the session has never seen end its transaction too.
         self.session.fail(error, &mut self.wire);
         self.wire.error(error);
         self.skipping = true;
+        self.send().await
     }
     async fn query(&mut self, query: &bytes::Bytes) -> Result<Next> {
         match text(query) {

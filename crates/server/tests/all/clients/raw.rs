@@ -284,6 +284,27 @@ async fn an_error_of_the_extended_protocol_skips_to_sync() {
     assert_eq!(kinds(&until(&mut client, b'Z').await), "EZ");
 }
 
+/// Drivers that ask with `Flush` and send `Sync` after the answer wait for errors, too.
+#[tokio::test]
+async fn an_error_of_the_extended_protocol_is_sent_at_once() {
+    let (mut client, _) = with_rows().await;
+    let parse = |query: &str| message(b'P', format!("\0{query}\0\0\0").as_bytes());
+    let bad: [Vec<Vec<u8>>; 4] = [
+        vec![parse("SELECT * FROM missing"), message(b'D', b"S\0"), message(b'H', b"")],
+        vec![parse("SELECT 1/0"), message(b'B', b"\0\0\0\0\0\0\0\0"), message(b'E', b"\0\0\0\0\0"), message(b'H', b"")],
+        vec![message(b'B', b"\0nobody\0\0\0\0\0\0\0"), message(b'H', b"")],
+        // Not even a Flush.
+        vec![message(b'D', b"Snobody\0")],
+    ];
+    for messages in bad {
+        client.write_all(&messages.concat()).await.unwrap();
+        let answer = until(&mut client, b'E').await;
+        assert_eq!(answer.last().map(|(kind, _)| *kind), Some(b'E'), "{}", kinds(&answer));
+        client.write_all(&message(b'S', b"")).await.unwrap();
+        assert_eq!(kinds(&until(&mut client, b'Z').await), "Z");
+    }
+}
+
 /// A connection to a table `t` with the rows 1 and 2, and the node behind it.
 async fn with_rows() -> (DuplexStream, super::memory::Memory) {
     let (server, node) = new_server(ServerOptions::default());

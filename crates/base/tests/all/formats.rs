@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use meridian_base::envelope;
 use meridian_base::escrow::{Free, Late, Offer};
-use meridian_base::record::{Build, Committed, Lease, Outcome, Payload, Prepared, Record, Reserved, SchemaGrant};
+use meridian_base::record::{Build, Committed, Lease, Outcome, Part, Payload, Prepared, Record, Reserved, SchemaGrant};
 use meridian_base::version::Versions;
 use meridian_base::{
     BallotMessage, Change, ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, DescriptorId, Error, ErrorKind,
@@ -45,6 +45,7 @@ fn records() -> Vec<Record> {
         Record::Outcome(Outcome { id: id(13), at: None }),
         Record::Settled(vec![id(1), id(2)]),
         Record::Build(Build { table: DescriptorId(8), index: 9, source: 10, version: SchemaVersion(4), at: Timestamp(30) }),
+        Record::Part(Part { id: id(14), at: Timestamp(31), number: 2, is_last: false, writes: writes() }),
     ]
 }
 

@@ -56,6 +56,11 @@ fn forged(request: Request) -> Says {
             request.id.gateway = VICTIM;
             Name(vec![Request::Commit { group, owner, request }])
         }
+        Request::Bring { number, reads, writes, .. } => Name(vec![Request::Bring { id, number, reads, writes }]),
+        Request::CommitBrought { group, owner, mut request, pieces } => {
+            request.id.gateway = VICTIM;
+            Name(vec![Request::CommitBrought { group, owner, request, pieces }])
+        }
         Request::ChangeCatalog { base, change, with, is_again, .. } => {
             Name(vec![Request::ChangeCatalog { id, base, change, with, is_again }])
         }

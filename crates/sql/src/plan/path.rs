@@ -72,6 +72,8 @@ pub(crate) struct Range {
     /// Values, and whether they are included: all of these bounds count.
     pub(crate) lower: Vec<(Expr, bool)>,
     pub(crate) upper: Vec<(Expr, bool)>,
+    /// How many of these only follow from an `OR` ([`implied`]).
+    pub(crate) implied: usize,
     /// The pattern of a `LIKE`.
     pub(crate) like: Option<Expr>,
 }
@@ -226,9 +228,9 @@ pub(super) fn conjuncts(e: &Expr) -> Vec<&Expr> {
     }
 }
 
-/// How much a range says.
+/// How much the conditions themselves say of a range.
 pub(super) fn told(range: Option<&Range>) -> usize {
-    range.map_or(0, |range| 1 + range.lower.len() + range.upper.len())
+    range.map_or(0, |range| 1 + range.lower.len() + range.upper.len() - range.implied)
 }
 
 /// What a range leaves of the rows.
@@ -417,6 +419,13 @@ fn bounds<'f>(
             {
                 range.like = Some(args[1].clone());
             }
+            Expr::Or(sides) => {
+                for (bounds, which) in [(&mut range.lower, [Cmp::Gt, Cmp::Ge]), (&mut range.upper, [Cmp::Lt, Cmp::Le])] {
+                    let bound = implied(sides, id, which, own);
+                    range.implied += usize::from(bound.is_some());
+                    bounds.extend(bound);
+                }
+            }
             // A range without bounds leaves the NULLs out.
             Expr::Not(e) if matches!(&**e, Expr::IsNull(e) if is_col(e)) => {
                 is_there = true;
@@ -430,4 +439,36 @@ fn bounds<'f>(
         range.like = None;
     }
     (any || is_there || range.like.is_some()).then_some(range)
+}
+
+/// A bound on a column that all sides of an `OR` have, as each of `(a, b) < (1, 2)` and `a < 1 OR a
+/// = 1 AND b < 2` implies `a <= 1`. `which`: the comparisons without and with the value itself.
+fn implied(sides: &[Expr], id: ColId, which: [Cmp; 2], own: &std::ops::Range<ColId>) -> Option<(Expr, bool)> {
+    let is_col = |e: &Expr| matches!(e, Expr::Column(c) if *c == id);
+    let bound = |e: &'_ Expr| -> Option<(Expr, bool)> {
+        let Expr::Compare(cmp, p) = e else { return None };
+        let (cmp, value) = match () {
+            _ if is_col(&p.0) && is_outer(&p.1, own) => (*cmp, &p.1),
+            _ if is_col(&p.1) && is_outer(&p.0, own) => (cmp.flip(), &p.0),
+            _ => return None,
+        };
+        (cmp == Cmp::Eq || which.contains(&cmp)).then(|| (value.clone(), cmp != which[0]))
+    };
+    let of_side = |side: &Expr| conjuncts(side).into_iter().filter_map(bound).collect::<Vec<_>>();
+    let (first, rest) = sides.split_first()?;
+    let mut common = of_side(first);
+    for side in rest {
+        if common.is_empty() {
+            return None;
+        }
+        let others = of_side(side);
+        common.retain_mut(|(value, is_included)| {
+            let mut same = others.iter().filter(|(other, _)| other == value).peekable();
+            let is_there = same.peek().is_some();
+            // Of several bounds at one value the narrower counts.
+            *is_included |= is_there && same.all(|(_, included)| *included);
+            is_there
+        });
+    }
+    common.into_iter().next()
 }

@@ -67,7 +67,7 @@ impl Stretch {
     fn meets(&self, target: &Target, columns: ColumnMask) -> bool {
         let is_there = match target {
             Target::Key(key) => self.first <= *key && *key <= self.last,
-            Target::Range(range) => range.start <= self.last && self.first < range.end,
+            Target::Range(range) => !range.is_empty() && range.start <= self.last && self.first < range.end,
         };
         is_there && self.columns.intersects(columns)
     }

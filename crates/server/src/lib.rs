@@ -20,6 +20,7 @@ pub mod machine;
 mod machine_memory;
 pub mod open_files;
 pub mod pgwire;
+mod spare_threads;
 pub mod threads;
 mod watchdog;
 

@@ -11,9 +11,11 @@
 
 use crate::alarms::Alarms;
 use crate::files;
+use crate::spare_threads::SpareThreads;
 use crate::threads::{ProtocolThread, raise_priority};
 use meridian_base::runtime::{BoxFuture, Disk, DiskFile, Listener, Runtime, Space, Stream};
 use meridian_base::{SteadyClock, workers};
+use meridian_node::env::COMPUTE_THREAD;
 use meridian_node::security::LOCAL;
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
@@ -36,6 +38,7 @@ const LOCK_FILE: &str = "LOCK";
 pub struct MachineRuntime {
     disk: MachineDisk,
     alarms: Alarms,
+    spare: SpareThreads,
     protocol: Handle,
     work: Handle,
     /// Held for as long as anything runs there.
@@ -58,6 +61,7 @@ impl MachineRuntime {
         Ok(MachineRuntime {
             disk,
             alarms: Alarms::default(),
+            spare: SpareThreads::default(),
             protocol: Handle::current(),
             work: Handle::current(),
             _protocol_thread: None,
@@ -199,6 +203,12 @@ impl Runtime for MachineRuntime {
     fn spawn_io(&self, name: &'static str, future: BoxFuture<'static, ()>) {
         // For the timers inside the future.
         let handle = self.protocol.clone();
+        if name == COMPUTE_THREAD {
+            if let Err(e) = self.spare.run(name, &handle, future) {
+                cannot_start(name, &e);
+            }
+            return;
+        }
         let thread = std::thread::Builder::new().name(name.to_string());
         // Whoever waits for the log waits for this thread.
         let is_urgent = name == meridian_base::runtime::LOG_THREAD;
@@ -209,11 +219,15 @@ impl Runtime for MachineRuntime {
             handle.block_on(future);
         };
         if let Err(e) = thread.spawn(run) {
-            // Without its disk thread a node can do nothing, and it has promised nothing yet.
-            tracing::error!("cannot start thread {name}: {e}");
-            std::process::abort();
+            cannot_start(name, &e);
         }
     }
+}
+
+/// Without its disk thread a node can do nothing, and it has promised nothing yet.
+fn cannot_start(name: &str, e: &io::Error) -> ! {
+    tracing::error!("cannot start thread {name}: {e}");
+    std::process::abort();
 }
 
 /// What the system takes of a stream's bytes before it sends them (`TCP_NOTSENT_LOWAT`, tcp(7)).

@@ -23,6 +23,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// The name of threads that compute for sessions: for a short time, and often.
+pub const COMPUTE_THREAD: &str = "compute";
 /// How long a schema change may look for the catalog's primary.
 const FIND_PATIENCE: Duration = Duration::from_secs(15);
 /// How long the coordinator's node has to accept a connection.
@@ -193,7 +195,7 @@ impl Environment for Env {
                 let _permit = permit;
                 work()
             };
-            gateway.shared.runtime.run_io("compute", work).await
+            gateway.shared.runtime.run_io(COMPUTE_THREAD, work).await
         }
     }
 

@@ -23,10 +23,6 @@ pub(super) struct First<'a> {
     all: Option<Sorter>,
 }
 
-/// First rows that take this part of what a statement may hold are too many, if it is short of
-/// memory.
-const PART: usize = 8;
-
 /// Rows in their order.
 pub(super) enum Sorted {
     Rows(Vec<Row>),
@@ -58,7 +54,7 @@ impl<'a> First<'a> {
 
     /// Lets go of rows that are not among the first, if there are many; or of memory, if all are.
     pub(super) async fn trim<T: Transaction>(&mut self, rt: &mut Runtime<'_, T>) -> Result<()> {
-        if self.all.is_none() && is_short(rt) && self.row_bytes + self.key_bytes > rt.most() / PART {
+        if self.all.is_none() && is_short(rt) && self.row_bytes + self.key_bytes > rt.piece() {
             // They are too many. The bound stays.
             self.all = Sorter::on_disk(self.keys.iter().map(Way::from).collect(), rt);
             if let Some(all) = &mut self.all {

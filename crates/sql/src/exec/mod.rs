@@ -220,6 +220,12 @@ impl<T: Transaction> Runtime<'_, T> {
     fn most(&self) -> usize {
         self.ctx.memory_bytes_max.min(self.ctx.options.work_mem).min(self.ctx.pool.share())
     }
+    /// What one of the pieces takes in memory in which a statement does its work that has no room
+    /// for all of it: an eighth of what it may hold; and more where `work_mem` is so small that it
+    /// would be busy with the disk alone.
+    fn piece(&self) -> usize {
+        (self.most() / 8).max(self.ctx.memory_bytes_max / 64)
+    }
     fn hold(&mut self, bytes: usize) -> Result<()> {
         self.shared.memory += bytes;
         let held = self.held();

@@ -13,6 +13,9 @@ use std::sync::Arc;
 
 /// How many results of correlated subqueries are kept.
 const MEMO_MAX: usize = 10_000;
+/// So many rows of a correlated subquery under `IN`, `ANY` or `ALL` are read at first: often one of
+/// them decides.
+const FIRST_ROWS: usize = 32;
 
 impl<T: Transaction> Runtime<'_, T> {
     /// Finds the rows of a subquery for these arguments.
@@ -22,8 +25,10 @@ impl<T: Transaction> Runtime<'_, T> {
         let enough = match s.kind {
             SubqueryKind::Exists => 1,
             SubqueryKind::Scalar | SubqueryKind::Quantified { quantifier: Quantifier::Sole, .. } => 2,
+            SubqueryKind::Quantified { .. } if plan.is_plain && !args.is_empty() && !self.has_part(s, &args) => FIRST_ROWS,
             _ => usize::MAX,
         };
+        let mut is_part = matches!(s.kind, SubqueryKind::Quantified { .. }) && enough == FIRST_ROWS;
         let mut op = Op::new(&plan.node, &frame);
         let mut rows = Kept::default();
         let (before, mut bytes) = (self.shared.memory, 0);
@@ -33,13 +38,16 @@ impl<T: Transaction> Runtime<'_, T> {
                     bytes += self.keep(&more)?;
                     rows.extend(more);
                 }
-                None => break,
+                None => {
+                    is_part = false;
+                    break;
+                }
             }
         }
         drop(op);
         // What its operators held is gone.
         self.shared.memory = before;
-        let rows = Arc::new(Rows::new(rows));
+        let rows = Arc::new(Rows::new(rows, is_part));
         if rows.rows.len() > 4 * BATCH {
             let (made, kind) = (rows.clone(), s.kind.clone());
             self.aside(move || made.prepare(&kind)).await?;
@@ -53,5 +61,11 @@ impl<T: Transaction> Runtime<'_, T> {
         memo.bytes += bytes;
         memo.subqueries.insert((s.slot, Exact(args)), rows);
         Ok(())
+    }
+
+    /// Whether the first rows are there, and do not suffice.
+    fn has_part(&self, s: &Subquery, args: &[Datum]) -> bool {
+        let key = (s.slot, Exact(args.to_vec()));
+        self.shared.memo.subqueries.get(&key).is_some_and(|rows| rows.is_part)
     }
 }

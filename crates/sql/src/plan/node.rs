@@ -32,6 +32,8 @@ pub(crate) struct SubPlan {
     pub(crate) node: Arc<Node>,
     /// Over the row and frame around it.
     pub(crate) args: Vec<Expr>,
+    /// It may be run any number of times.
+    pub(crate) is_plain: bool,
 }
 
 /// A physical operator.

@@ -14,6 +14,7 @@ use super::estimate::{self, Known};
 use super::node::*;
 use super::rel::*;
 use super::table::TablePlan;
+use super::unnest;
 use crate::catalog::relation::TableRef;
 use crate::env::Locking;
 use crate::plan::expr::*;
@@ -178,7 +179,7 @@ impl Compiler<'_> {
         let built = inner.rel(rel, &need, None)?;
         let node = inner.exactly(built, &out)?;
         self.cost += inner.cost;
-        Ok(SubPlan { node, args })
+        Ok(SubPlan { node, args, is_plain: unnest::is_plain(rel) })
     }
     /// Makes the output exactly these columns.
     fn exactly(&mut self, built: Built, out: &[ColId]) -> Result<Arc<Node>> {

@@ -19,9 +19,6 @@ use meridian_base::{Error, Result};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-/// A part has this part of what a statement may hold.
-const PART: usize = 8;
-
 /// The two sides in the order of their keys' hashes.
 pub(super) struct Parts {
     right: Merge,
@@ -220,7 +217,7 @@ impl Parts {
         let mut rows = Kept::default();
         let mut last = None;
         while let Some(key) = self.right.key() {
-            if self.bytes > rt.most() / PART && last.as_ref() != Some(&key[0]) {
+            if self.bytes > rt.piece() && last.as_ref() != Some(&key[0]) {
                 break;
             }
             let Some(mut next) = self.right.pop(rt).await? else { break };

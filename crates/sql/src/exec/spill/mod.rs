@@ -33,14 +33,15 @@ use xxhash_rust::xxh3::xxh3_64;
 /// otherwise this part of what it may hold. One block of each run is in memory.
 const BLOCK_MAX: usize = 128 << 10;
 const BLOCK_PART: usize = MEMORY_BYTES_MAX / BLOCK_MAX;
+/// A run has so many blocks at least, if they are smaller than [`BLOCK_MAX`].
+const BLOCKS_MIN: usize = 128;
 /// What the rows of a block take in memory, by its bytes, about.
 const DECODED: usize = 3;
 const CHECKSUM: usize = 8;
 
-/// A run is written when its rows take so much; or this part of what a statement may hold, once
-/// half of that is held.
+/// A run is written when its rows take so much; or as much as a piece, once half of what a
+/// statement may hold is held.
 const RUN_BYTES: usize = 128 << 20;
-const RUN_PART: usize = 8;
 
 /// Whether half of what a statement should hold is held: operators that can do with less begin to.
 pub(super) fn is_short<T: Transaction>(rt: &Runtime<'_, T>) -> bool {
@@ -82,7 +83,7 @@ impl Sorter {
 
     /// Writes a run, if what is in memory takes much of it.
     pub(super) async fn trim<T: Transaction>(&mut self, rt: &mut Runtime<'_, T>) -> Result<()> {
-        if self.bytes <= RUN_BYTES && !(is_short(rt) && self.bytes > rt.most() / RUN_PART) {
+        if self.bytes <= RUN_BYTES && !(is_short(rt) && self.bytes > rt.piece()) {
             return Ok(());
         }
         if self.runs.is_none() {
@@ -156,7 +157,7 @@ impl Runs {
     /// `None`: there are no temporary files here.
     fn new<T: Transaction>(ways: Arc<[Way]>, rt: &Runtime<'_, T>) -> Option<Runs> {
         let file = rt.ctx.system.temporary()?;
-        let block = (rt.most() / BLOCK_PART).min(BLOCK_MAX);
+        let block = (rt.most() / BLOCK_PART).max(rt.piece() / BLOCKS_MIN).min(BLOCK_MAX);
         Some(Runs { ways, file, codec: Codec::default(), runs: Vec::new(), end: 0, block })
     }
 

@@ -173,6 +173,8 @@ impl Memo {
 #[derive(Default)]
 pub(crate) struct Rows {
     pub(crate) rows: Kept,
+    /// There may be more, which have not been read.
+    pub(crate) is_part: bool,
     /// For `IN`.
     members: OnceLock<Members>,
     /// For `ARRAY`.
@@ -180,8 +182,8 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    pub(crate) fn new(rows: Kept) -> Rows {
-        Rows { rows, ..Rows::default() }
+    pub(crate) fn new(rows: Kept, is_part: bool) -> Rows {
+        Rows { rows, is_part, ..Rows::default() }
     }
     /// Makes what evaluations look at: slow, if they are many.
     pub(crate) fn prepare(&self, kind: &SubqueryKind) {
@@ -640,8 +642,13 @@ fn subquery(s: &Subquery, env: &Env) -> Result<Datum, Stop> {
         SubqueryKind::Array(element) => rows.array(element)?,
         SubqueryKind::Quantified { left, meets: how, quantifier } => {
             let left = left.iter().map(|l| eval(l, env)).collect::<Result<Vec<_>, Stop>>()?;
+            let whole = || Stop::Missing(Missing::Subquery { subquery: s.clone(), args: key.1.0.clone() });
             if let Some(holds) = sought(how, *quantifier) {
-                return Ok(known(rows.members().have(&left).map(|there| there == holds)));
+                return match rows.members().have(&left) {
+                    Some(true) => Ok(Datum::Bool(holds)),
+                    _ if rows.is_part => Err(whole()),
+                    there => Ok(known(there.map(|there| there == holds))),
+                };
             }
             let outcome = |right: &Vec<Datum>| match how {
                 Meets::Row(row) => row_meets(row, &left, right, env.ctx),
@@ -653,12 +660,17 @@ fn subquery(s: &Subquery, env: &Env) -> Result<Datum, Stop> {
                 (Quantifier::Sole, _) => return Err(too_many_rows().into()),
                 (_, all_rows) => {
                     let all = *quantifier == Quantifier::All;
-                    match dear(how, all_rows.len(), env) {
+                    // The first rows are few.
+                    match dear(how, all_rows.len(), env).filter(|_| !rows.is_part) {
                         Some(ty) => {
                             let work = Work::Quantified { meets: how.clone(), all };
                             computed_aside(work, vec![left[0].clone(), rows.array(ty)?], env)?
                         }
-                        None => fold(all_rows.iter().map(outcome), all)?,
+                        None => match fold(all_rows.iter().map(outcome), all)? {
+                            Datum::Bool(holds) if holds != all => Datum::Bool(holds),
+                            _ if rows.is_part => return Err(whole()),
+                            other => other,
+                        },
                     }
                 }
             }

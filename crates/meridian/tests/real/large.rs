@@ -25,7 +25,7 @@ async fn start(dir: &std::path::Path) -> (Vec<crate::process::Spec>, Vec<Option<
 /// How many rows there are, of how many transactions, and the sum of `n`, the same on all nodes.
 async fn expect(nodes: &[Option<Node>], rows: u64, sum: u64) {
     for node in nodes.iter().flatten() {
-        let seen = sql(node, "SELECT count(*), coalesce(sum(n), 0), coalesce(sum(length(v)), 0) FROM large").await;
+        let seen = sql(node, "SELECT count(*), coalesce(sum(n), 0)::INT8, coalesce(sum(length(v)), 0)::INT8 FROM large").await;
         assert_eq!(seen, [rows.to_string(), sum.to_string(), (rows * 12_800).to_string()]);
     }
 }

@@ -171,6 +171,16 @@ fn phantoms_of_uncertified_ranges_are_caught() {
     caught(WorkloadKind::ListAppend, (1, 3), 1, 2).shows(PlantedBug::SkipRangeCheck);
 }
 
+#[test]
+fn a_large_transaction_that_nobody_waits_for_is_caught() {
+    caught(WorkloadKind::ListAppend, (1, 3), 1, 2).after(6).shows(PlantedBug::LargeTouchesNothing);
+}
+
+#[test]
+fn a_promise_made_amid_the_parts_of_a_transaction_is_caught() {
+    caught(WorkloadKind::Bank, (3, 1), 4, 1).after(6).shows(PlantedBug::PartClosesEarly);
+}
+
 /// Counterexample 19.
 #[test]
 fn a_schema_lease_without_its_version_is_caught() {

@@ -20,6 +20,12 @@ use std::sync::Arc;
 /// How many levels of tables a cascade may go through.
 const DEPTH_MAX: usize = 64;
 
+/// Whether foreign keys refer to a table, or from it.
+pub(super) fn concerns(table: &TablePlan, keys: &ForeignKeys) -> bool {
+    let id = table.table.id;
+    keys.children.get(&id).is_some_and(|of| !of.is_empty()) || keys.parents.get(&id).is_some_and(|of| !of.is_empty())
+}
+
 /// Checks everything that a statement's changes to a table touch, and cascades.
 pub(crate) async fn check<T: Transaction>(
     table: &Arc<TablePlan>,
@@ -27,8 +33,7 @@ pub(crate) async fn check<T: Transaction>(
     changes: Changes,
     rt: &mut Runtime<'_, T>,
 ) -> Result<()> {
-    let id = table.table.id;
-    if keys.children.get(&id).is_none_or(Vec::is_empty) && keys.parents.get(&id).is_none_or(Vec::is_empty) {
+    if !concerns(table, keys) {
         return Ok(());
     }
     check_level(table, keys, changes, rt, 0).await

@@ -7,19 +7,22 @@
 use super::Runtime;
 use super::cascade;
 use super::escrow;
-use super::eval::{Frame, Row, all_true, eval_all, eval_scalar};
+use super::eval::{Frame, Kept, Row, all_true, eval_all, eval_scalar};
 use super::key_parts::point_key;
-use super::op::collect;
+use super::op::Op;
+use super::spill::is_short;
+use super::spill::list::{List, Listing, Place};
 use super::write::{
     Changes, Reach, complete, delete, duplicate, null_value, place, put_new, reach, revise, taken, write_changes,
 };
 use super::{infer, prefetch};
 use crate::env::{Locking, OnLocked, Transaction};
 use crate::plan::TablePlan;
-use crate::plan::node::{ConflictPlan, DmlPlan, DmlPlanKind, Scalar, UpsertPlan};
+use crate::plan::node::{ConflictPlan, DmlPlan, DmlPlanKind, Node, Scalar, UpsertPlan};
 use crate::types::Datum;
 use meridian_base::{ColumnMask, Error, GroupId, Key, Result};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Runs the statement; returns the rows of `RETURNING`.
 pub(crate) async fn rows<T: Transaction>(plan: &DmlPlan, frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Vec<Row>> {
@@ -27,31 +30,32 @@ pub(crate) async fn rows<T: Transaction>(plan: &DmlPlan, frame: &Frame, rt: &mut
         rt.shared.changed = add_blindly(plan, deltas, frame, rt).await?;
         return Ok(Vec::new());
     }
-    let input = collect(&plan.input, frame, rt).await?;
-    let mut changes = Changes::default();
+    let mut input = Input::read(&plan.input, frame, rt).await?;
+    let mut changes = Changes { forgets: !cascade::concerns(&plan.table, &plan.keys), ..Changes::default() };
     let mut out = Vec::new();
     let mut changed = 0;
     let mut seen = BTreeSet::new();
     if let DmlPlanKind::Insert { targets, conflict: None, random, infers: false } = &plan.kind
         && plan.returning.is_empty()
     {
-        let new: Vec<Row> = input.into_iter().map(|source| new_row(&plan.table, targets, source)).collect();
-        if plan.table.table.groups().any(|group| rt.txn.is_distant(group)) {
-            prefetch::inserts(plan, &new, random, rt).await?;
+        while let Some(rows) = input.next(rt).await? {
+            let new: Vec<Row> = rows.into_iter().map(|source| new_row(&plan.table, targets, source)).collect();
+            if plan.table.table.groups().any(|group| rt.txn.is_distant(group)) {
+                prefetch::inserts(plan, &new, random, rt).await?;
+            }
+            changed += new.len() as u64;
+            insert_all(plan, new, random, &mut changes, rt).await?;
         }
-        let count = new.len() as u64;
-        insert_all(plan, new, random, &mut changes, rt).await?;
         cascade::check(&plan.table, &plan.keys, changes, rt).await?;
-        rt.shared.changed = count;
+        rt.shared.changed = changed;
         return Ok(out);
     }
-    look_ahead(plan, &input, &mut changes, frame, rt).await?;
     // Subqueries see the tables as they were before the statement: all of them are asked before the
     // first write.
     let looks_first = plan.asks_tables();
     let mut resolved = Vec::new();
     let width = plan.table.types.len();
-    for mut source in input {
+    while let Some(mut source) = input.next_row(plan, &mut changes, frame, rt).await? {
         rt.pause().await?;
         let change = match &plan.kind {
             DmlPlanKind::Insert { targets, conflict, random, infers } => {
@@ -108,6 +112,72 @@ pub(crate) async fn rows<T: Transaction>(plan: &DmlPlan, frame: &Frame, rt: &mut
     // The statement's own change comes last, after those of its WITH clause.
     rt.shared.changed = changed;
     Ok(out)
+}
+
+/// What a statement has read, all of it, before it writes.
+struct Input {
+    /// All rows if there is room for them, otherwise some.
+    rows: std::vec::IntoIter<Row>,
+    /// The others.
+    list: Option<(List, Place)>,
+    is_ahead: bool,
+}
+
+impl Input {
+    async fn read<T: Transaction>(node: &Arc<Node>, frame: &Frame, rt: &mut Runtime<'_, T>) -> Result<Input> {
+        let mut op = Op::new(node, frame);
+        let (mut kept, mut bytes) = (Kept::default(), 0);
+        let mut listing: Option<Listing> = None;
+        while let Some(rows) = op.next(rt, usize::MAX).await? {
+            if let Some(listing) = &mut listing {
+                listing.extend(rows, rt).await?;
+                continue;
+            }
+            bytes += rt.keep(&rows)?;
+            kept.extend(rows);
+            if is_short(rt) {
+                rt.shared.memory -= bytes;
+                let mut more = Listing::new();
+                more.extend(std::mem::take(&mut kept).take(), rt).await?;
+                listing = Some(more);
+            }
+        }
+        let list = listing.map(|listing| (listing.finish(), Place::default()));
+        Ok(Input { rows: kept.take().into_iter(), list, is_ahead: false })
+    }
+
+    /// The next rows, many at once.
+    async fn next<T: Transaction>(&mut self, rt: &mut Runtime<'_, T>) -> Result<Option<Vec<Row>>> {
+        if self.rows.len() > 0 {
+            return Ok(Some(std::mem::take(&mut self.rows).collect()));
+        }
+        match &mut self.list {
+            Some((list, place)) => list.next(place, rt).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The next row. What the change of some rows needs of other nodes is asked for before the
+    /// first of them.
+    async fn next_row<T: Transaction>(
+        &mut self,
+        plan: &DmlPlan,
+        changes: &mut Changes,
+        frame: &Frame,
+        rt: &mut Runtime<'_, T>,
+    ) -> Result<Option<Row>> {
+        if self.rows.len() == 0
+            && let Some((list, place)) = &mut self.list
+        {
+            self.rows = list.next(place, rt).await?.unwrap_or_default().into_iter();
+            self.is_ahead = false;
+        }
+        if !self.is_ahead {
+            look_ahead(plan, self.rows.as_slice(), changes, frame, rt).await?;
+            self.is_ahead = true;
+        }
+        Ok(self.rows.next())
+    }
 }
 
 /// Asks for what the rows' changes need of other nodes, for many rows at once.
@@ -197,7 +267,9 @@ async fn apply<T: Transaction>(plan: &DmlPlan, change: Change, changes: &mut Cha
             if updates {
                 changes.touched.insert((table.group_of(&new)?, table.primary_key(&new)?));
             }
-            changes.inserted.push(new);
+            if !changes.forgets {
+                changes.inserted.push(new);
+            }
         }
         Change::Update { old, new, deltas, is_upsert } => {
             if is_upsert {
@@ -214,11 +286,15 @@ async fn apply<T: Transaction>(plan: &DmlPlan, change: Change, changes: &mut Cha
             if is_upsert {
                 changes.touched.insert((table.group_of(&new)?, table.primary_key(&new)?));
             }
-            changes.updated.push((old, new));
+            if !changes.forgets {
+                changes.updated.push((old, new));
+            }
         }
         Change::Delete { old } => {
             delete(table, &old, rt)?;
-            changes.deleted.push(old);
+            if !changes.forgets {
+                changes.deleted.push(old);
+            }
         }
     }
     Ok(())
@@ -226,7 +302,6 @@ async fn apply<T: Transaction>(plan: &DmlPlan, change: Change, changes: &mut Cha
 
 /// Inserts rows of values for the parameters of a plan of [`crate::plan::prepare_insert`].
 pub(crate) async fn insert_params<T: Transaction>(plan: &DmlPlan, rows: Vec<Row>, rt: &mut Runtime<'_, T>) -> Result<u64> {
-    use crate::plan::node::Node;
     let DmlPlanKind::Insert { targets, conflict: None, random, infers } = &plan.kind else {
         return Err(Error::internal("not a plain INSERT"));
     };
@@ -265,7 +340,10 @@ async fn insert_all<T: Transaction>(
     while !rows.is_empty() {
         let rest = rows.split_off(rows.len().min(TOGETHER_MAX));
         if insert_together(plan, &mut rows, random, rt).await? {
-            changes.inserted.append(&mut rows);
+            match changes.forgets {
+                true => rows.clear(),
+                false => changes.inserted.append(&mut rows),
+            }
         }
         for row in rows {
             rt.pause().await?;

@@ -25,6 +25,8 @@ pub(crate) struct Changes {
     pub(crate) inserted: Vec<Row>,
     pub(crate) updated: Vec<(Row, Row)>,
     pub(crate) deleted: Vec<Row>,
+    /// No foreign key asks for these rows: they are not kept.
+    pub(super) forgets: bool,
     /// Where the rows are that `INSERT … ON CONFLICT DO UPDATE` has put or changed: none is changed
     /// twice.
     pub(super) touched: BTreeSet<(GroupId, Key)>,

@@ -382,7 +382,7 @@ fn every_history_is_serial_in_the_order_of_its_timestamps() {
         committed += world.committed.len();
         read_only += world.read_only.iter().filter(|t| !t.entries.is_empty()).count();
         conflicts += world.conflicts;
-        assert!(world.store.gc_threshold() > Timestamp::MIN);
+        assert!(seed >= WITH_LARGE || world.store.gc_threshold() > Timestamp::MIN);
     }
     // What the test promises to try.
     assert!(

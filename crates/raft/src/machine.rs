@@ -52,8 +52,15 @@ pub trait StateMachine: Send + Sync + 'static {
     /// entry in the life of a process. An error ends the group: it stays stopped, and its proposals
     /// fail as [`crate::ProposeError::Stopped`].
     fn apply(&self, batch: Vec<AppliedEntry>) -> Result<()>;
-    /// A consistent view of the state as applied so far, to be read chunk by chunk while applying
-    /// goes on. Cheap to take. Never called concurrently with [`StateMachine::apply`].
+    /// Whether it has taken entries that only count together with later ones: the next may take
+    /// long, however small it is.
+    fn owes(&self) -> bool {
+        false
+    }
+    /// A consistent view of the state, to be read chunk by chunk while applying goes on: as applied
+    /// so far; or, if it [owes](StateMachine::owes) something, from before that, and not from before
+    /// what it has said to be durable. Cheap to take. Never called concurrently with
+    /// [`StateMachine::apply`].
     fn export(&self) -> Result<Box<dyn SnapshotSource>>;
     /// Starts to replace the whole state by a snapshot. The old state stays in force until
     /// [`SnapshotSink::finish`]; a sink that is dropped without it leaves no trace. Two imports may

@@ -207,6 +207,11 @@ impl ConflictIndex {
         self.young.writes += 1;
     }
 
+    /// Every write that it knows one by one is at or below this.
+    fn newest(&self) -> Timestamp {
+        self.young.newest.max(self.old.newest)
+    }
+
     /// The same for all writes of a large transaction.
     pub fn add_all(&mut self, writes: &[Write], at: Timestamp) {
         let mut stretches: Vec<Stretch> = Vec::new();
@@ -262,6 +267,10 @@ impl ConflictIndex {
 
     /// What has touched these columns of the target since `after`.
     pub fn touched(&self, target: &Target, columns: ColumnMask, after: Timestamp) -> Touched {
+        // Most transactions have read after the last write.
+        if self.stretches.is_empty() && self.newest() <= after.min(self.applied_through) {
+            return Touched::No;
+        }
         match (self.touched_one_by_one(target, columns, after), self.stretch(target, columns, Timestamp::MAX)) {
             (Touched::No, Some(at)) => Touched::InFlight(at),
             (Touched::InFlight(before), Some(at)) => Touched::InFlight(before.max(at)),

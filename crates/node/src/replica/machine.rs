@@ -35,6 +35,9 @@ impl raft::StateMachine for Machine {
         let replica = self.replica()?;
         replica.apply_entries(batch).inspect_err(|e| replica.fail(e.clone()))
     }
+    fn owes(&self) -> bool {
+        self.replica().is_ok_and(|replica| replica.applying.lock().is_amid())
+    }
     fn export(&self) -> Result<Box<dyn SnapshotSource>> {
         let replica = self.replica()?;
         replica.flush_all()?;

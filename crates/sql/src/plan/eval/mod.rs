@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 use std::any::Any;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 pub(crate) type Row = Vec<Datum>;
@@ -175,8 +176,10 @@ pub(crate) struct Rows {
     pub(crate) rows: Kept,
     /// There may be more, which have not been read.
     pub(crate) is_part: bool,
-    /// For `IN`.
+    /// For `IN`, from the second look on.
     members: OnceLock<Members>,
+    /// They were looked at.
+    is_used: AtomicBool,
     /// For `ARRAY`.
     array: OnceLock<Result<Datum>>,
 }
@@ -196,6 +199,27 @@ impl Rows {
             }
             _ => {}
         }
+    }
+    /// Whether one of them equals a row ([`Members::have`]). Those of a correlated subquery are
+    /// seldom looked at twice.
+    fn have(&self, row: &[Datum]) -> Option<bool> {
+        if self.members.get().is_some() || self.is_used.swap(true, Ordering::Relaxed) {
+            return self.members().have(row);
+        }
+        let mut may_be_there = false;
+        for other in self.rows.iter() {
+            let mut is_known = true;
+            let may_equal = other.iter().zip(row).all(|(a, b)| {
+                let has_null = a.is_null() || b.is_null();
+                is_known &= !has_null;
+                has_null || a == b
+            });
+            if may_equal && is_known {
+                return Some(true);
+            }
+            may_be_there |= may_equal;
+        }
+        (!may_be_there).then_some(false)
     }
     fn members(&self) -> &Members {
         self.members.get_or_init(|| Members::new(self.rows.to_vec()))
@@ -644,7 +668,7 @@ fn subquery(s: &Subquery, env: &Env) -> Result<Datum, Stop> {
             let left = left.iter().map(|l| eval(l, env)).collect::<Result<Vec<_>, Stop>>()?;
             let whole = || Stop::Missing(Missing::Subquery { subquery: s.clone(), args: key.1.0.clone() });
             if let Some(holds) = sought(how, *quantifier) {
-                return match rows.members().have(&left) {
+                return match rows.have(&left) {
                     Some(true) => Ok(Datum::Bool(holds)),
                     _ if rows.is_part => Err(whole()),
                     there => Ok(known(there.map(|there| there == holds))),

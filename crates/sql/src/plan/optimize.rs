@@ -199,8 +199,7 @@ fn push_test(
     // What is said about the right side alone decides which of its rows may be partners.
     let is_of_right = |c: &Expr| !c.columns().iter().any(|id| left_cols.contains(id)) && !c.is_volatile();
     let (mut to_right, on): (Vec<_>, Vec<_>) = on.into_iter().partition(is_of_right);
-    // Bounds, too: all of the right side may be read to test a few left rows.
-    to_right.extend(implied(&known, &right.cols()).into_iter().filter(is_of_right));
+    to_right.extend(implied(&known, &computed_by(&right)).into_iter().filter(is_of_right));
     let on = on.into_iter().map(|c| subqueries(c, uses)).collect();
     uses.asked.set(asked);
     let (left, right) = (Box::new(push(left, to_left, uses)), Box::new(push(right, to_right, uses)));

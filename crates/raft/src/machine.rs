@@ -58,8 +58,8 @@ pub trait StateMachine: Send + Sync + 'static {
         false
     }
     /// A consistent view of the state, to be read chunk by chunk while applying goes on: as applied
-    /// so far; or, if it [owes](StateMachine::owes) something, from before that, and not from before
-    /// what it has said to be durable. Cheap to take. Never called concurrently with
+    /// so far; or, if it [owes](StateMachine::owes) something, from before that, and not from
+    /// before what it has said to be durable. Cheap to take. Never called concurrently with
     /// [`StateMachine::apply`].
     fn export(&self) -> Result<Box<dyn SnapshotSource>>;
     /// Starts to replace the whole state by a snapshot. The old state stays in force until

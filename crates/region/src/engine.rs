@@ -693,8 +693,8 @@ impl Engine {
         self.appended = self.appended.max(through);
     }
 
-    /// A part of a transaction has been handed to the log, and is not the last: nothing may be closed
-    /// for that.
+    /// A part of a transaction has been handed to the log, and is not the last: nothing may be
+    /// closed for that.
     pub fn appended_part(&mut self, of: Timestamp) {
         if !self.rules.closes_with_last_part() {
             self.appended(of);

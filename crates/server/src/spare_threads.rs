@@ -1,6 +1,6 @@
-//! Threads for work that is short and comes often: a statement that goes on in temporary files reads
-//! thousands of blocks, and each is read where it may wait for the disk. To start a thread takes
-//! longer than that.
+//! Threads for work that is short and comes often: a statement that goes on in temporary files
+//! reads thousands of blocks, and each is read where it may wait for the disk. To start a thread
+//! takes longer than that.
 //!
 //! A thread that is done waits for more work, for [`KEPT_FOR`]. There are as many as there is work
 //! at the same time, which those bound who bring it.

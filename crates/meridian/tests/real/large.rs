@@ -43,7 +43,8 @@ async fn any_node_commits_them_whole() {
         .await;
         expect(&nodes, (n + 1) * ROWS, 0).await;
     }
-    // Every third row of each transaction, from a node that may not lead: the rows are written whole.
+    // Every third row of each transaction, from a node that may not lead: the rows are written
+    // whole.
     sql(nodes[2].as_ref().expect("it runs"), "UPDATE large SET n = 1 WHERE id % 3 = 0").await;
     expect(&nodes, 3 * ROWS, ROWS).await;
     sql(nodes[1].as_ref().expect("it runs"), "DELETE FROM large WHERE id % 3 = 0").await;

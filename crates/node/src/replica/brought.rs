@@ -64,8 +64,8 @@ struct Slice {
 }
 
 impl Brought {
-    /// Keeps a piece that comes at this time by the node's clock, in microseconds. 53200 if too much
-    /// waits here.
+    /// Keeps a piece that comes at this time by the node's clock, in microseconds. 53200 if too
+    /// much waits here.
     pub fn keep(&self, now: u64, id: TxnId, number: u32, piece: Piece) -> Result<()> {
         let mut slices = self.slices.lock();
         slices.retain(|_, slice| now.saturating_sub(slice.since) < KEPT_FOR.as_micros() as u64);

@@ -255,8 +255,9 @@ impl Term {
         !self.pending.is_empty() || self.cutting.is_some()
     }
 
-    /// Hands the next of what is pending to the log, unless enough batches are on their way already.
-    /// A transaction with more than `part_bytes` goes there in parts. An error ends the term.
+    /// Hands the next of what is pending to the log, unless enough batches are on their way
+    /// already. A transaction with more than `part_bytes` goes there in parts. An error ends the
+    /// term.
     pub fn pump(&mut self, state: &GroupState, physical: u64, part_bytes: usize, log: &raft::Group) -> Result<(), Ended> {
         if !self.may_send() {
             return Ok(());

@@ -149,7 +149,7 @@ pub async fn run(command: Command) -> Result<ExitCode> {
                 match stand(&about, id, Standing::Decommissioned).await {
                     Ok(()) => {
                         say!("node {id} holds nothing any more and is no member of the cluster");
-                        say_what_is_left(&status(&about.asked).await?);
+                        say_what_is_left(&status(&about.asked).await?, id);
                         return Ok(ExitCode::SUCCESS);
                     }
                     // Some group still counts on it, or cannot be asked at the moment.
@@ -171,9 +171,11 @@ pub async fn run(command: Command) -> Result<ExitCode> {
     }
 }
 
-/// A cluster of fewer than three nodes does not survive the loss of one.
-fn say_what_is_left(nodes: &[NodeStatus]) {
-    let members = nodes.iter().filter(|n| !matches!(n.node.standing, Standing::Decommissioned | Standing::Lost));
+/// A cluster of fewer than three nodes does not survive the loss of one. `left`: the node that is no
+/// member any more; who is asked may not know that yet.
+fn say_what_is_left(nodes: &[NodeStatus], left: NodeId) {
+    let is_gone = |n: &&NodeStatus| matches!(n.node.standing, Standing::Decommissioned | Standing::Lost);
+    let members = nodes.iter().filter(|n| n.node.id != left && !is_gone(n));
     if members.count() < 3 {
         say!(
             "The catalog has one voter now, as in every cluster of fewer than three nodes: add a node to survive the loss of one."

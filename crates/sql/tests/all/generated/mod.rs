@@ -46,6 +46,7 @@ fn generated_queries_are_answered_as_postgres_does() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let is_shown = std::env::var_os("MERIDIAN_QUERIES_SHOW").is_some();
     let mut differences = Vec::new();
+    let mut too_large = 0;
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     runtime.block_on(async {
         let mut servers = Servers::connect(postgres.config()).await;
@@ -64,6 +65,7 @@ fn generated_queries_are_answered_as_postgres_does() {
                     println!("-- {seed}: {}\n{};", outcome.name(), query.sql);
                 }
                 *seen.entry(outcome.name()).or_default() += 1;
+                too_large += u64::from(outcome.is_too_large());
                 if let Comparison::Differ(_) = outcome {
                     let told = match differences.len() < TOLD_MAX {
                         true => shrink(&mut servers, generator.r.into_made()).await,
@@ -82,6 +84,7 @@ fn generated_queries_are_answered_as_postgres_does() {
         let _ = writeln!(told, "{n:6} {what}");
     }
     println!("{count} queries from {first} on\n{told}");
+    assert!(too_large <= 2 + count / 200, "{too_large} of {count} queries are refused for want of memory");
     assert!(differences.is_empty(), "{} of {count} queries differ\n\n{}", differences.len(), differences.join("\n"));
 }
 

@@ -24,11 +24,11 @@ use std::vec::IntoIter;
 /// so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LargeFrom {
-    /// Above so many bytes its writes go into the log in parts, of about so many bytes each.
+    /// A transaction with more bytes of writes goes into the log in parts of about this size.
     pub part_bytes: usize,
-    /// Above so many bytes its slice goes to the primary in pieces of that size.
+    /// A slice with more bytes is sent to a primary on another node in pieces of `part_bytes`.
     pub slice_bytes: usize,
-    /// Above so many writes it stands in the conflict index with the stretches that they lie in.
+    /// Of a transaction with more writes the conflict index has only the stretches of their keys.
     pub writes: usize,
 }
 
@@ -62,8 +62,8 @@ impl Cutter {
         self.at
     }
 
-    /// The next part: writes of about so many bytes, and at least one. Not to be asked for after
-    /// the last.
+    /// The next part: at least one write, and further ones up to about `bytes_max` bytes. The
+    /// caller stops at the part that is the last.
     pub fn cut(&mut self, bytes_max: usize) -> Part {
         let mut writes = Vec::new();
         let mut bytes = 0;
@@ -79,7 +79,8 @@ impl Cutter {
     }
 }
 
-/// Whether a transaction goes into the log in parts of so many bytes.
+/// Whether a transaction has more than one write and more than `bytes_max` bytes, and so goes into
+/// the log in parts.
 pub fn is_large(txn: &Committed, bytes_max: usize) -> bool {
     let mut bytes = 0;
     txn.writes.len() > 1

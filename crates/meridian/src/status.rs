@@ -171,8 +171,8 @@ pub async fn run(command: Command) -> Result<ExitCode> {
     }
 }
 
-/// A cluster of fewer than three nodes does not survive the loss of one. `left`: the node that is
-/// no member any more; who is asked may not know that yet.
+/// A cluster of fewer than three nodes does not survive the loss of one. `left` is the node that
+/// was decommissioned just now; `nodes` may still list it as a member.
 fn say_what_is_left(nodes: &[NodeStatus], left: NodeId) {
     let is_gone = |n: &&NodeStatus| matches!(n.node.standing, Standing::Decommissioned | Standing::Lost);
     let members = nodes.iter().filter(|n| n.node.id != left && !is_gone(n));

@@ -17,7 +17,7 @@ use crate::membership::shared::Shared;
 use crate::membership::space::disk_full;
 use crate::membership::{rotating, signing, tokens};
 use crate::replica::Replica;
-use crate::replica::brought::Piece;
+use crate::replica::brought::{KEPT_FOR, Piece};
 use crate::schema::coordinator::SPREAD_TIMEOUT;
 use crate::senders;
 use crate::transport::rpc::Handler;
@@ -30,6 +30,7 @@ use meridian_base::{CommitOutcome, CommitRequest, Error, ErrorKind, GroupId, Nod
 use meridian_pki::join::Binding;
 use meridian_region::Owner;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Answers other nodes.
 pub(crate) struct NodeHandler(pub(crate) Arc<Gateway>);
@@ -244,7 +245,15 @@ async fn about_commit(shared: &Arc<Shared>, from: NodeId, request: Request) -> R
             if !shared.groups.common.room.admits(3 * limits::PART_BYTES as u64) {
                 return Err(disk_full("The node that leads the rows has no room for a large transaction."));
             }
-            done(shared.groups.common.brought.keep(now, id, number, Piece { reads, writes }))
+            if shared.groups.common.brought.keep(now, id, number, Piece { reads, writes })? {
+                // Its gateway may be lost, and no other slice come for long.
+                let waiting = shared.clone();
+                shared.spawn(async move {
+                    tokio::time::sleep(KEPT_FOR + Duration::from_secs(1)).await;
+                    waiting.groups.common.brought.forget_old(waiting.runtime.physical_micros());
+                });
+            }
+            Ok(Response::Done)
         }
         Request::CommitBrought { group, owner, request, pieces } => {
             let replica = primary(shared, group)?;

@@ -35,7 +35,7 @@ async fn any_node_commits_them_whole() {
     let dir = tempfile::tempdir().expect("a directory");
     let (_, nodes) = start(dir.path()).await;
     for (n, node) in (0..).zip(nodes.iter().flatten()) {
-        // A node knows nobody for a moment whose primary has moved.
+        // While the primary moves, a statement may fail; then it is run again, or was committed.
         cluster::until("a large insert", async || {
             let done = try_sql_at(&node.sql_addr, "defaultdb", &insert(n * ROWS)).await.is_some();
             done || sql(node, &format!("SELECT count(*) FROM large WHERE id = {}", n * ROWS)).await == ["1"]

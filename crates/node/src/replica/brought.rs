@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How long after its first piece a slice is kept.
-const KEPT_FOR: Duration = Duration::from_secs(60);
+pub(crate) const KEPT_FOR: Duration = Duration::from_secs(60);
 /// What a read entry takes in memory, about.
 const READ_BYTES: usize = 96;
 
@@ -64,22 +64,28 @@ struct Slice {
 }
 
 impl Brought {
-    /// Keeps a piece that comes at this time by the node's clock, in microseconds. 53200 if too
-    /// much waits here.
-    pub fn keep(&self, now: u64, id: TxnId, number: u32, piece: Piece) -> Result<()> {
+    /// Forgets what came [`KEPT_FOR`] before this time by the node's clock, in microseconds.
+    pub fn forget_old(&self, now: u64) {
+        self.slices.lock().retain(|_, slice| now.saturating_sub(slice.since) < KEPT_FOR.as_micros() as u64);
+    }
+
+    /// Keeps a piece that comes at this time. 53200 if too much waits here. Whether it is the first
+    /// of its slice: then the caller has [`Brought::forget_old`] called later.
+    pub fn keep(&self, now: u64, id: TxnId, number: u32, piece: Piece) -> Result<bool> {
+        self.forget_old(now);
         let mut slices = self.slices.lock();
-        slices.retain(|_, slice| now.saturating_sub(slice.since) < KEPT_FOR.as_micros() as u64);
         let bytes = piece.bytes();
         if slices.values().map(|slice| slice.bytes).sum::<usize>() + bytes > limits::LARGE_TXNS_BYTES_MAX {
             return Err(Error::sql("53200", "too many large transactions at once")
                 .detail("The node that leads the rows has no room for another one.")
                 .hint("Run the transaction again later, or split the work into several."));
         }
+        let is_new = !slices.contains_key(&id);
         let slice = slices.entry(id).or_insert(Slice { since: now, bytes: 0, pieces: BTreeMap::new() });
         if slice.pieces.insert(number, piece).is_none() {
             slice.bytes += bytes;
         }
-        Ok(())
+        Ok(is_new)
     }
 
     /// The request with what was brought for it. An error if a piece is missing: then it has to be
@@ -137,7 +143,9 @@ mod tests {
         let (request, brought) = (request(1), Brought::default());
         brought.keep(5, request.id, 0, pieces(&request, 1).swap_remove(0)).unwrap();
         let other = TxnId { hlc: Timestamp(1), ..request.id };
-        brought.keep(5 + KEPT_FOR.as_micros() as u64, other, 0, Piece::default()).unwrap();
+        brought.forget_old(4 + KEPT_FOR.as_micros() as u64);
+        assert!(!brought.keep(5, request.id, 0, pieces(&request, 1).swap_remove(0)).unwrap(), "it is there still");
+        assert!(brought.keep(5 + KEPT_FOR.as_micros() as u64, other, 0, Piece::default()).unwrap());
         assert!(brought.whole(request, 1).unwrap_err().is_unavailable());
     }
 

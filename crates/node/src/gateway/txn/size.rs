@@ -3,7 +3,7 @@
 //! | it writes | bound |
 //! | --- | --- |
 //! | a row, or an index entry | [`limits::ROW_BYTES_MAX`] |
-//! | in several groups, or reads in others than it writes | [`limits::TXN_BYTES_MAX`]: each slice is one record and one message |
+//! | in several groups, or reads in others | [`limits::TXN_BYTES_MAX`]: a slice is one record |
 //! | in one group | [`limits::LARGE_TXN_BYTES_MAX`]: the log has it in parts ([`meridian_base::parts`]) |
 //!
 //! What is written is in memory at the gateway until the commit, then at the primary and at every
@@ -51,7 +51,7 @@ fn too_large(bytes_max: usize, why: &str) -> Error {
 }
 
 impl Txn {
-    /// It is to write so many bytes more in this group.
+    /// Counts a write of `bytes` bytes in a group. An error (53200, 53100) if it is too much.
     pub(super) fn grow(&mut self, group: GroupId, bytes: usize) -> Result<()> {
         if bytes > limits::ROW_BYTES_MAX {
             return Err(too_large(limits::ROW_BYTES_MAX, "The bytes of one row"));

@@ -37,7 +37,7 @@ mod schema;
 mod several;
 mod tickets;
 
-pub use rounds::{Outlook, SiteStep};
+pub use rounds::{Ballot, Outlook, SiteStep};
 pub use several::{Deciding, Preparation, ReadCheck, Refused, Turn};
 
 use crate::conflict_index::{ConflictIndex, Touched};

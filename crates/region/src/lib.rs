@@ -70,8 +70,8 @@ pub mod versions;
 pub mod waits;
 
 pub use engine::{
-    Certified, Deciding, Engine, NotReady, Outlook, Preparation, ReadCheck, ReadGate, Refused, SchemaCheck, ShareLook, SiteStep,
-    Snapshot, Turn,
+    Ballot, Certified, Deciding, Engine, NotReady, Outlook, Preparation, ReadCheck, ReadGate, Refused, SchemaCheck, ShareLook,
+    SiteStep, Snapshot, Turn,
 };
 pub use moment::Moment;
 pub use primary::{First, Primary};

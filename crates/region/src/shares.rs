@@ -393,12 +393,11 @@ impl Shares {
                     self.reserved.end(&mutation.key);
                     // Late keys of a number that is over count nowhere.
                     writes.extend(held.iter().flat_map(|held| held.late.keys()).map(|id| gone(&mutation.key, *id)));
-                    // A number that is set leaves the round: one of another number holds nothing. A
-                    // row that is deleted leaves none: what a round keeps for other sites would
-                    // give them shares again, once their tombstones are gone.
+                    // The round is over too. What it keeps for other sites would give them shares
+                    // again, once the tombstones of a deleted row are gone.
                     let of_held = held.and_then(|held| held.round).map(|round| round.offer.is_some());
                     let round = of_held.or(self.alone.remove(&mutation.key));
-                    if let Some(is_open) = round.filter(|_| mutation.change == Change::Delete) {
+                    if let Some(is_open) = round {
                         writes.push(without(escrow::round_key(&mutation.key)));
                         writes.extend(is_open.then(|| without(escrow::open_key(&mutation.key))));
                     }

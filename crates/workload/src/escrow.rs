@@ -58,11 +58,11 @@ pub struct EscrowConfig {
     /// into it.
     pub regions_share: f64,
     /// Share of operations of the first worker that make the numbers an escrow column, or a plain
-    /// one, or change the locality. Not while tokens are moved by `majority`.
+    /// one, or change the locality.
     pub splits_share: f64,
     /// Of forecasts, in seconds; `None`: the usual one.
     pub epoch: Option<u32>,
-    /// Tokens are moved by `majority`. Then no region comes or goes.
+    /// Tokens are moved by `majority`, but for the time in which regions or the column change.
     pub by_majority: bool,
     /// Pause between two operations of a worker.
     pub think_time: Duration,
@@ -215,7 +215,7 @@ impl Escrow {
             false => ("DROP", "region dropped under shares"),
         };
         let sql = format!("ALTER DATABASE {DATABASE} {verb} REGION {}", schema::quoted(last));
-        self.change_schema(context, session, &sql, noted).await
+        self.change_sites(context, session, &sql, noted).await
     }
 
     /// Makes the numbers an escrow column, or a plain one, or takes the rows elsewhere.
@@ -227,7 +227,25 @@ impl Escrow {
             4 => ("SET LOCALITY REGIONAL BY TABLE", "shares stay where rows move"),
             _ => ("SET LOCALITY REGIONAL BY ROW", "shares stay where rows move"),
         };
-        self.change_schema(context, session, &format!("ALTER TABLE quotas {action}"), noted).await
+        self.change_sites(context, session, &format!("ALTER TABLE quotas {action}"), noted).await
+    }
+
+    /// Changes what rounds of `majority` rest on: they end before, and begin again afterwards.
+    async fn change_sites(&self, context: &Context, session: &mut Session, sql: &str, noted: &'static str) -> Result<()> {
+        if !self.config.by_majority {
+            return self.change_schema(context, session, sql, noted).await;
+        }
+        let set = |protocol: &str| format!("ALTER TABLE quotas ALTER COLUMN used SET (escrow.protocol = '{protocol}')");
+        match session.execute(&set("any")).await {
+            // The column is a plain one at the moment.
+            Err(e) if e.sqlstate() == "42809" => {}
+            Err(_) => return Ok(()),
+            Ok(_) => context.stats.note("rounds ended under load"),
+        }
+        let changed = self.change_schema(context, session, sql, noted).await;
+        // Unless that fails, too.
+        let _ = session.execute(&set("majority")).await;
+        changed
     }
 
     async fn change_schema(&self, context: &Context, session: &mut Session, sql: &str, noted: &'static str) -> Result<()> {
@@ -460,10 +478,10 @@ impl Workload for Escrow {
         let regions = context.connector.regions();
         let place = if regions.last() == Some(&worker.region) { &regions[0] } else { &worker.region };
         while !context.stop.is_stopped() {
-            if worker.id == 0 && !self.config.by_majority && crate::run::chance(self.config.regions_share, &mut rng) {
+            if worker.id == 0 && crate::run::chance(self.config.regions_share, &mut rng) {
                 self.change_regions(context, &mut session, &mut rng).await?;
             }
-            if worker.id == 0 && !self.config.by_majority && crate::run::chance(self.config.splits_share, &mut rng) {
+            if worker.id == 0 && crate::run::chance(self.config.splits_share, &mut rng) {
                 self.change_column(context, &mut session, &mut rng).await?;
             }
             let started = context.timer.now_micros();

@@ -6,10 +6,11 @@ use super::txn::Txn;
 use crate::membership::ask::Ask;
 use crate::membership::shared::Shared;
 use crate::replica::Replica;
+use crate::replica::rounds::RowSites;
 use crate::transport::rounds::{Lead, ROWS_MAX, RoundMessages};
 use crate::transport::wire::{Request, Response};
 use meridian_base::escrow::{self, Free};
-use meridian_base::{Error, GroupId, Key, Result};
+use meridian_base::{Error, GroupId, Key, Result, SchemaUse};
 use meridian_sql::catalog::EscrowColumn;
 use meridian_sql::catalog::escrow::EscrowProtocol;
 use meridian_sql::env::Brought;
@@ -81,8 +82,14 @@ impl Ask for Leading<'_> {
 impl Shared {
     /// The column that a share is of, as this node plans with it.
     pub(crate) fn escrow_column(&self, share: &Key) -> Option<EscrowColumn> {
+        self.escrow_column_used(share).map(|(column, _)| column)
+    }
+
+    /// The same with the catalog that says so.
+    fn escrow_column_used(&self, share: &Key) -> Option<(EscrowColumn, SchemaUse)> {
         let catalog = self.catalog.at(|| self.runtime.physical_micros());
-        escrow::index_of(share).and_then(|index| catalog.escrow_of(index))
+        let (table, column) = escrow::index_of(share).and_then(|index| catalog.escrow_of(index))?;
+        Some((column, SchemaUse { version: catalog.seen, descriptors: vec![table], ..SchemaUse::default() }))
     }
 
     /// Messages of another site, or of this one to itself. What speaks of a row that is in no
@@ -90,7 +97,7 @@ impl Shared {
     pub(crate) async fn hear_rounds(&self, replica: &Replica, mut messages: RoundMessages) {
         let catalog = self.catalog.at(|| self.runtime.physical_micros());
         let sites_of = |index: u32| -> BTreeSet<GroupId> {
-            let column = catalog.escrow_of(index).filter(EscrowColumn::keeps_sites);
+            let column = catalog.escrow_of(index).map(|(_, column)| column).filter(EscrowColumn::keeps_sites);
             column.into_iter().flat_map(|column| column.sites).collect()
         };
         let from = messages.from;
@@ -106,17 +113,17 @@ impl Shared {
 
     /// See [`Replica::lead_rounds`].
     pub(crate) async fn lead_rounds(&self, replica: &Replica, lead: &Lead, patience: Duration) -> Result<bool> {
-        let column = self.escrow_column(&lead.share).filter(|column| column.protocol() == EscrowProtocol::Majority);
+        let column = self.escrow_column_used(&lead.share).filter(|(column, _)| column.protocol() == EscrowProtocol::Majority);
         // A node that does not plan with the setting yet may not know the sites.
-        let Some(column) = column else { return Err(Error::unavailable("the column's protocol is another one here")) };
-        replica.lead_rounds(lead, &column.sites.iter().copied().collect(), patience).await
+        let Some((column, schema)) = column else { return Err(Error::unavailable("the column's protocol is another one here")) };
+        replica.lead_rounds(lead, &RowSites { sites: column.sites.iter().copied().collect(), schema }, patience).await
     }
 }
 
 /// The site begins a ballot for an offer that has been out for too long, whatever the column's
 /// protocol is by now.
 pub(crate) async fn begin(shared: Arc<Shared>, replica: Arc<Replica>, share: Key) {
-    let Some(column) = shared.escrow_column(&share).filter(EscrowColumn::keeps_sites) else {
+    let Some((column, schema)) = shared.escrow_column_used(&share).filter(|(column, _)| column.keeps_sites()) else {
         let catalog = shared.catalog.at(|| shared.runtime.physical_micros());
         let index = escrow::index_of(&share).map(escrow::index_id);
         // Of a table that is gone. A copy of the catalog may also be behind.
@@ -125,8 +132,8 @@ pub(crate) async fn begin(shared: Arc<Shared>, replica: Arc<Replica>, share: Key
         }
         return;
     };
-    let sites: BTreeSet<GroupId> = column.sites.iter().copied().collect();
-    if let Err(e) = replica.begin_round(&share, None, &sites).await {
+    let of_row = RowSites { sites: column.sites.iter().copied().collect(), schema };
+    if let Err(e) = replica.begin_round(&share, None, &of_row).await {
         tracing::debug!("{}: no ballot begins: {e}", replica.id);
     }
 }

@@ -20,9 +20,9 @@ use crate::replica::{Core, Replica, StoreVersions};
 use crate::transport::rounds::{Lead, ROWS_MAX, RoundMessages};
 use meridian_base::escrow::{self, Free, Share};
 use meridian_base::record::Committed;
-use meridian_base::{Error, GroupId, Key, Result, Timestamp, TxnId};
+use meridian_base::{Error, GroupId, Key, Result, SchemaUse, Timestamp, TxnId};
 use meridian_escrow::majority::{Due, Message, TOKENS_MAX};
-use meridian_region::SiteStep;
+use meridian_region::{Ballot, SiteStep};
 use meridian_store::ScanLimits;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -37,6 +37,13 @@ const STEP_PATIENCE: Duration = Duration::from_secs(1);
 const LOGS_TAKE: Duration = Duration::from_millis(20);
 /// A statement's round that does not begin, or is not heard of, is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// The sites of a row, and the catalog that says so.
+#[derive(Clone, Debug)]
+pub(crate) struct RowSites {
+    pub sites: BTreeSet<GroupId>,
+    pub schema: SchemaUse,
+}
 
 /// A statement's request for tokens. It counts among those of its row until it is dropped.
 struct Asking<'a> {
@@ -151,7 +158,8 @@ impl Replica {
     }
 
     /// The site begins a ballot, if it may. `incarnation`: see [`Lead`].
-    pub(crate) async fn begin_round(&self, share: &Key, incarnation: Option<TxnId>, sites: &BTreeSet<GroupId>) -> Result<()> {
+    pub(crate) async fn begin_round(&self, share: &Key, incarnation: Option<TxnId>, of_row: &RowSites) -> Result<()> {
+        let RowSites { sites, schema } = of_row;
         if !sites.contains(&self.id) {
             return Ok(());
         }
@@ -161,7 +169,8 @@ impl Replica {
             let step = self.ask_term(core, |Deciders { engine, rounds, .. }, now| {
                 let outlook = rounds.outlook(share, engine.outlook(share));
                 let known = incarnation.or_else(|| engine.open_round(&now.versions, share).map(|round| round.incarnation));
-                engine.begin_round(now, id, share, outlook, (known, sites, rounds.rows.highest(share)))
+                let ballot = Ballot { incarnation: known, sites, schema, above: rounds.rows.highest(share) };
+                engine.begin_round(now, id, share, outlook, ballot)
             })?;
             self.take_step(core, id, share, step, Then::Lead)
         });
@@ -289,7 +298,7 @@ impl Replica {
     }
 
     /// Leads rounds of a row until the site has what is wanted; `false`: they did not bring it.
-    pub(crate) async fn lead_rounds(&self, lead: &Lead, sites: &BTreeSet<GroupId>, patience: Duration) -> Result<bool> {
+    pub(crate) async fn lead_rounds(&self, lead: &Lead, of_row: &RowSites, patience: Duration) -> Result<bool> {
         let deadline = Instant::now() + patience;
         let _asking = Asking::new(self, lead)?;
         let has_enough = |free: Free| {
@@ -308,7 +317,7 @@ impl Replica {
                 (term.rounds.rows.is_led(&lead.share), ended)
             };
             if !is_led {
-                self.begin_round(&lead.share, lead.incarnation, sites).await?;
+                self.begin_round(&lead.share, lead.incarnation, of_row).await?;
                 began = true;
             }
             let look = deadline.min(Instant::now() + LOOK_AGAIN.max(self.farthest_round_trip() * 4));

@@ -5,13 +5,13 @@
 //! transaction of the group: certified in the turn in which the free tokens were read, so that no
 //! delta comes between. The next step of the row begins when that is applied.
 
-use super::{Engine, NotReady};
+use super::{Engine, NotReady, SchemaCheck};
 use crate::moment::Moment;
 use crate::shares::stored_round;
 use crate::versions::Versions;
 use crate::waits::{Ticket, WaitFor};
 use meridian_base::escrow::{self, Free};
-use meridian_base::{Change, ColumnMask, GroupId, Key, Mutation, Target, Timestamp, TxnId, Write};
+use meridian_base::{Change, ColumnMask, GroupId, Key, Mutation, SchemaUse, Target, Timestamp, TxnId, Write};
 use meridian_escrow::majority::{self, Here, Leader, Message, Round, Site, Want, Wants};
 use std::collections::BTreeSet;
 
@@ -24,6 +24,19 @@ pub struct Outlook {
     pub wants: Wants,
     /// The site is about to go: it makes no offers.
     pub is_closing: bool,
+}
+
+/// What [`Engine::begin_round`] begins.
+#[derive(Clone, Copy, Debug)]
+pub struct Ballot<'a> {
+    /// Where the site has no share, that of the row's other shares.
+    pub incarnation: Option<TxnId>,
+    /// All sites of the row.
+    pub sites: &'a BTreeSet<GroupId>,
+    /// The catalog that says so.
+    pub schema: &'a SchemaUse,
+    /// A ballot that the new one is above.
+    pub above: u64,
 }
 
 /// The answer to [`Engine::step_round`] and [`Engine::begin_round`].
@@ -96,16 +109,22 @@ impl Engine {
         }
     }
 
-    /// The site begins a ballot: [`Leader::begin`]. `incarnation`: where the site has no share,
-    /// that of the row's other shares.
+    /// The site begins a ballot: [`Leader::begin`]. None begins by a catalog that is used no more,
+    /// so that a job that ends all rounds finds them.
     pub fn begin_round(
         &mut self,
         moment: &Moment<'_>,
         id: TxnId,
         share: &Key,
         outlook: Outlook,
-        (incarnation, sites, above): (Option<TxnId>, &BTreeSet<GroupId>, u64),
+        ballot: Ballot<'_>,
     ) -> SiteStep<Box<Leader>> {
+        let Ballot { incarnation, sites, schema, above } = ballot;
+        match self.check_read(moment.state, schema, moment.now()) {
+            SchemaCheck::Passed => {}
+            SchemaCheck::Wait(ticket) => return SiteStep::Wait(ticket),
+            SchemaCheck::Changed(_) => return SiteStep::Dropped,
+        }
         let Found { stored, here } = match self.find_round(&moment.versions, share, outlook, moment.now()) {
             Ok(found) => found,
             Err(why) => return why.into(),

@@ -20,7 +20,7 @@ use meridian_base::{
 };
 use meridian_escrow::majority::{Due, Leader, Message, Round, Rows};
 use meridian_region::{
-    Certified, Deciding, Engine, GroupState, Moment, Outlook, PlantedBug, Preparation, Rules, ShareLook, SiteStep, Turn,
+    Ballot, Certified, Deciding, Engine, GroupState, Moment, Outlook, PlantedBug, Preparation, Rules, ShareLook, SiteStep, Turn,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -388,7 +388,8 @@ impl World {
     fn begin_round(&mut self, row: u64) -> Checked {
         let (id, outlook, known) = (self.new_id(), self.outlook(), self.others.incarnation(row));
         let above = self.rows.highest(&key(row));
-        let ballot = (known, &sites::all(), above);
+        let (sites, schema) = (sites::all(), SchemaUse { version: self.state.grant().version, ..SchemaUse::default() });
+        let ballot = Ballot { incarnation: known, sites: &sites, schema: &schema, above };
         let moment = Moment { state: &self.state, versions: &self.store, clock: &self.clock, physical_micros: self.micros };
         let step = self.engine.begin_round(&moment, id, &key(row), outlook, ballot);
         match step {

@@ -18,7 +18,7 @@ fn start(seed: u64) -> Cluster {
         "d",
         &format!("CREATE TABLE quotas (id INT8 PRIMARY KEY, used INT8 NOT NULL ESCROW CHECK (used BETWEEN 0 AND {LIMIT}))"),
     );
-    c.sql(US, "d", "ALTER TABLE quotas ALTER COLUMN used SET (escrow.protocol = 'majority')");
+    c.sql(US, "d", BY_MAJORITY);
     c.sql(US, "d", &format!("INSERT INTO quotas SELECT g, {} FROM generate_series(1, 3) AS s(g)", LIMIT / 2));
     c.settled(US, "d");
     c
@@ -92,8 +92,11 @@ fn write(c: &mut Cluster, times: usize) -> Vec<Repeated> {
         .collect()
 }
 
+const BY_ANY: &str = "ALTER TABLE quotas ALTER COLUMN used SET (escrow.protocol = 'any')";
+const BY_MAJORITY: &str = "ALTER TABLE quotas ALTER COLUMN used SET (escrow.protocol = 'majority')";
+
 #[test]
-fn tokens_come_by_majority_and_its_sites_stay() {
+fn tokens_come_by_majority_and_its_sites_stay_until_all_rounds_have_ended() {
     let mut c = start(511);
     for region in REGIONS {
         c.sql(region, "d", "UPDATE quotas SET used = used + 1 WHERE id = 1");
@@ -101,15 +104,60 @@ fn tokens_come_by_majority_and_its_sites_stay() {
     reach_all_tokens(&mut c);
     settle(&mut c, &REGIONS);
     let refusal = |c: &mut Cluster, sql: &str| refused(c.try_sql(US, "defaultdb", sql));
-    for sql in [format!("ALTER DATABASE d DROP REGION \"{ASIA}\""), format!("ALTER DATABASE d PRIMARY REGION \"{EU}\"")] {
-        assert_eq!(refusal(&mut c, &sql).0, "0A000", "{sql}");
+    let (drop, add) = (format!("ALTER DATABASE d DROP REGION \"{ASIA}\""), format!("ALTER DATABASE d ADD REGION \"{ASIA}\""));
+    for sql in [&drop, &format!("ALTER DATABASE d PRIMARY REGION \"{EU}\"")] {
+        assert_eq!(refusal(&mut c, sql).0, "0A000", "{sql}");
     }
-    // Also when it is moved by transactions again. A table without the setting has other regions.
-    c.sql(EU, "d", "ALTER TABLE quotas ALTER COLUMN used SET (escrow.protocol = 'any')");
-    assert_eq!(refusal(&mut c, &format!("ALTER DATABASE d DROP REGION \"{ASIA}\"")).0, "0A000");
+    // A region that does not answer may have offers out.
+    c.cut_off(ASIA);
+    let ending = c.converse(US, "d");
+    ending.say(BY_ANY);
+    c.pass(Duration::from_secs(5));
+    assert_eq!(refusal(&mut c, &drop).0, "0A000");
+    assert_eq!(refused(c.try_sql(US, "d", BY_MAJORITY)).0, "55006");
+    let nodes = c.nodes();
+    nodes[..2].iter().for_each(|other| c.mend(&nodes[2], other));
+    ending.hear(&mut c).expect("the rounds have ended");
     reach_all_tokens(&mut c);
-    c.sql(EU, "d", "TRUNCATE quotas");
-    c.sql(US, "defaultdb", &format!("ALTER DATABASE d DROP REGION \"{ASIA}\""));
+    c.sql(US, "defaultdb", &drop);
+    c.sql(US, "d", BY_MAJORITY);
+    assert_eq!(refusal(&mut c, &add).0, "0A000");
+    c.sql(EU, "d", "UPDATE quotas SET used = used + 1 WHERE id = 1");
+    c.sql(EU, "d", BY_ANY);
+    c.sql(US, "defaultdb", &add);
+    c.settled(US, "d");
+    c.sql(EU, "d", BY_MAJORITY);
+    reach_all_tokens(&mut c);
+    settle(&mut c, &REGIONS);
+}
+
+/// Rounds end, and begin again, while their rows are changed: with other bounds each time.
+#[test]
+fn bounds_change_between_rounds_of_majority_under_load() {
+    let mut c = start(514);
+    let writers = write(&mut c, 400);
+    for limit in [LIMIT + 20, LIMIT - 7, LIMIT] {
+        c.pass(Duration::from_secs(2));
+        assert_eq!(refused(c.try_sql(US, "d", &bounded_by(limit))).0, "0A000");
+        for sql in [BY_ANY, &bounded_by(limit), BY_MAJORITY] {
+            let end = c.elapsed() + Duration::from_secs(60);
+            while let Err(e) = c.try_sql(US, "d", sql) {
+                // A number that is above the new bound now.
+                assert!(c.elapsed() < end && (e.is_retry() || e.sqlstate() == "23514"), "{sql}: {e}");
+                c.pass(Duration::from_millis(200));
+            }
+        }
+    }
+    c.pass(Duration::from_secs(40));
+    println!("{} acknowledged", acknowledged(&writers));
+    reach_all_tokens(&mut c);
+    settle(&mut c, &REGIONS);
+}
+
+fn bounded_by(limit: i64) -> String {
+    format!(
+        "ALTER TABLE quotas DROP CONSTRAINT quotas_used_check, ADD CONSTRAINT quotas_used_check CHECK (used BETWEEN 0 AND {limit})"
+    )
 }
 
 #[test]
@@ -146,7 +194,7 @@ fn rounds_end_when_sites_have_died_and_were_cut_off() {
 #[test]
 fn what_a_block_has_taken_is_there_when_it_commits() {
     let mut c = start(513);
-    c.sql(US, "d", "ALTER TABLE quotas ALTER COLUMN used SET (escrow.protocol = 'any')");
+    c.sql(US, "d", BY_ANY);
     c.sql(US, "d", "UPDATE quotas SET used = 0 WHERE id = 1");
     let add = |n: i64| format!("UPDATE quotas SET used = used + {n} WHERE id = 1");
     let block = c.converse(EU, "d");

@@ -39,9 +39,10 @@ pub struct EscrowColumn {
     /// While its bounds change: what they were. Numbers stay within both.
     #[serde(default)]
     pub before: Option<Before>,
-    /// How tokens are moved. `None`: by [`EscrowProtocol::Any`], and it was never otherwise. A
-    /// column that has ever had [`EscrowProtocol::Majority`] keeps its sites: offers of its rows
-    /// may be out, and majorities of different sites would not meet.
+    /// How tokens are moved. `None`: by [`EscrowProtocol::Any`], and no row is in a round. `Some` of
+    /// that: the column has had [`EscrowProtocol::Majority`], and keeps its sites until a job has
+    /// ended the rounds. Offers of its rows may be out, and majorities of different sites would not
+    /// meet.
     #[serde(default)]
     pub protocol: Option<EscrowProtocol>,
     /// Rows hold the numbers too, while a column becomes an escrow column or ceases to be one: who
@@ -142,7 +143,7 @@ impl EscrowColumn {
     pub fn protocol(&self) -> EscrowProtocol {
         self.protocol.unwrap_or(EscrowProtocol::Any)
     }
-    /// Whether its sites stay as they are.
+    /// Whether its sites and bounds stay as they are, since rows may be in rounds.
     pub fn keeps_sites(&self) -> bool {
         self.protocol.is_some()
     }

@@ -4,12 +4,12 @@ use super::escrow::EscrowColumn;
 use super::expression::{Facts, parse_expression, resolve_columns};
 use super::relation::TableRef;
 use super::{Catalog, Database, Table};
-use meridian_base::{GroupId, Result};
+use meridian_base::{DescriptorId, GroupId, Result};
 
 impl Catalog {
     /// The escrow column whose index has this number.
-    pub fn escrow_of(&self, index: u32) -> Option<EscrowColumn> {
-        self.tables_with_escrow().find_map(|table| table.escrow.iter().find(|c| c.index == index).cloned())
+    pub fn escrow_of(&self, index: u32) -> Option<(DescriptorId, EscrowColumn)> {
+        self.tables_with_escrow().find_map(|table| Some((table.id, table.escrow.iter().find(|c| c.index == index)?.clone())))
     }
 
     /// All tables with escrow columns.

@@ -91,6 +91,9 @@ pub enum Job {
     Split { table: DescriptorId, index: u32, checks: Vec<DescriptorId> },
     /// The opposite: the rows get the numbers of an escrow column.
     Join { table: DescriptorId, index: u32 },
+    /// Ends what rounds of `majority` have left of an escrow column, which has another protocol by
+    /// now: its sites and its bounds may change from then on.
+    EndRounds { table: DescriptorId, index: u32 },
 }
 
 /// `group 7`, or `groups 7, 8`.

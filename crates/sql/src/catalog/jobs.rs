@@ -47,6 +47,7 @@ impl Job {
             Job::RaiseBounds { table, .. } => format!("widening the bounds of numbers of {}", name(table)),
             Job::Split { table, .. } => format!("splitting numbers of {} over the regions", name(table)),
             Job::Join { table, .. } => format!("joining numbers of {}", name(table)),
+            Job::EndRounds { table, .. } => format!("ending rounds of 'majority' of {}", name(table)),
             Job::Hold { .. } => "holding the new tables of an open transaction".to_string(),
         }
     }

@@ -10,6 +10,7 @@ use crate::catalog::escrow::{Before, EPOCHS, EscrowProtocol, Limit, Shadow, can_
 use crate::catalog::escrow_tables::{closing, uses_column};
 use crate::catalog::expression::{Facts, parse_expression, resolve_columns};
 use crate::catalog::job::Job;
+use crate::catalog::system::quote;
 use crate::catalog::{Catalog, Check, Column, ColumnState, Database, EscrowColumn, Homes, Table};
 use crate::types::datetime::interval;
 use crate::types::numeric::Numeric;
@@ -177,9 +178,26 @@ impl Deriver<'_> {
                 Err(Error::sql("22023", format!("invalid value for parameter \"escrow.{setting}\": \"{value}\"")).hint(hint))
             };
             match setting.as_str() {
-                // Rounds that are under way go on, and it is noted that there may be some.
-                "protocol" if value == "any" => of.protocol = of.protocol.map(|_| EscrowProtocol::Any),
+                // Rounds that are under way go on, and it is noted that there may be some until a job
+                // has ended them.
+                "protocol" if value == "any" => {
+                    of.protocol = of.protocol.map(|_| EscrowProtocol::Any);
+                    let job = Job::EndRounds { table: table.id, index: of.index };
+                    if of.keeps_sites() && !ends_rounds(&self.catalog, &job) && !self.jobs.contains(&job) {
+                        self.jobs.push(job);
+                    }
+                }
                 "protocol" if value == "majority" => {
+                    let job = Job::EndRounds { table: table.id, index: of.index };
+                    if self.jobs.contains(&job) {
+                        self.jobs.retain(|other| *other != job);
+                    } else if ends_rounds(&self.catalog, &job) {
+                        let message = format!("rounds of 'majority' of column \"{column}\" of table \"{name}\" are being ended");
+                        return Err(Error::sql("55006", message)
+                            .table(name)
+                            .column(column)
+                            .hint("SHOW JOBS shows the statement that does it."));
+                    }
                     if !of.closing.is_empty() {
                         let message = format!("a region is leaving the sites of column \"{column}\" of table \"{name}\"");
                         return Err(Error::sql("55006", message)
@@ -231,6 +249,11 @@ impl Deriver<'_> {
     }
 }
 
+/// Whether a job is ending a column's rounds.
+fn ends_rounds(catalog: &Catalog, task: &Job) -> bool {
+    catalog.jobs().any(|job| !job.state.has_ended() && job.tasks.contains(task))
+}
+
 /// 0A000 for a statement that changes the sites of a column which keeps them.
 pub(super) fn check_sites(before: &Table, after: &Table) -> Result<()> {
     for column in before.escrow.iter().filter(|c| c.keeps_sites()) {
@@ -243,8 +266,12 @@ pub(super) fn check_sites(before: &Table, after: &Table) -> Result<()> {
 }
 
 fn keeps_majority(table: &Table, ordinal: u32, what: &str) -> Error {
-    unsupported(table, ordinal, &format!("{what}, since it has or had escrow.protocol = 'majority'"))
-        .hint("Copy the rows into a new table, whose column never had it, and drop this one.")
+    let column = &table.columns[ordinal as usize].name;
+    unsupported(table, ordinal, &format!("{what} while rounds of escrow.protocol = 'majority' may be under way")).hint(format!(
+        "ALTER TABLE {} ALTER COLUMN {} SET (escrow.protocol = 'any') ends them; 'majority' may be set again afterwards.",
+        quote(&table.name),
+        quote(column)
+    ))
 }
 
 fn unsupported(table: &Table, ordinal: u32, what: &str) -> Error {

@@ -1,9 +1,11 @@
-//! Work on the shares of all rows: taking them away from sites that close, and moving their tokens
-//! when bounds change (`docs/design/escrow.md`, «Sites», E13).
+//! Work on the shares of all rows: taking them away from sites that close, moving their tokens when
+//! bounds change (`docs/design/escrow.md`, «Sites», E13), and ending rounds of `majority`
+//! (`docs/design/majority.md`, «When the sites of a column change»).
 
 use super::progress::{Page, Part, Size, work_through};
 use super::rows::work_on;
 use super::{JobContext, options};
+use crate::catalog::escrow::EscrowProtocol;
 use crate::catalog::escrow_tables::uses_column;
 use crate::catalog::relation::TableRef;
 use crate::catalog::{Check, EscrowColumn, Table, jobs};
@@ -28,6 +30,19 @@ pub(super) async fn leave<E: Environment>(env: &E, table: &TableRef, context: &J
 pub(super) async fn settle<E: Environment>(env: &E, table: DescriptorId, index: u32, context: &JobContext) -> Result<()> {
     let Some(source) = env.catalog().table_by_id(table).filter(|t| column(t, index).is_some()) else { return Ok(()) };
     work_on(env, &source, RowWork::Settle { index }, context).await
+}
+
+/// Ends what rounds of `majority` have left of all rows of a column (a renewal): no node begins one
+/// any more, since the protocol of before is used nowhere.
+pub(super) async fn end_rounds<E: Environment>(env: &E, table: DescriptorId, index: u32, context: &JobContext) -> Result<()> {
+    let Some(source) = env.catalog().table_by_id(table).filter(|t| column(t, index).is_some()) else { return Ok(()) };
+    work_on(env, &source, RowWork::Renew { index }, context).await
+}
+
+/// The column is as one that never had `majority`, unless it has it again.
+pub(super) fn has_no_rounds(table: &mut Table, index: u32) {
+    let of = table.escrow.iter_mut().filter(|c| c.index == index && c.protocol == Some(EscrowProtocol::Any));
+    of.for_each(|c| c.protocol = None);
 }
 
 fn column(table: &Table, index: u32) -> Option<&EscrowColumn> {

@@ -283,6 +283,10 @@ async fn run_one<E: Environment>(env: &E, task: &Job, context: &JobContext) -> R
         }
         Job::Split { table, index, checks } => split::split(env, *table, *index, checks, As::Task, context).await,
         Job::Join { table, index } => split::join(env, *table, *index, &[], As::Task, context).await,
+        Job::EndRounds { table, index } => {
+            escrow::end_rounds(env, *table, *index, context).await?;
+            last_step(env, context, *table, |t| escrow::has_no_rounds(t, *index)).await
+        }
     }
 }
 
@@ -358,6 +362,7 @@ async fn undo<E: Environment>(env: &E, task: &Job, context: &JobContext) -> Resu
         | Job::Discard { .. }
         | Job::AwaitPlacement { .. }
         | Job::RemoveGroups { .. }
+        | Job::EndRounds { .. }
         | Job::Hold { .. } => Ok(()),
     }
 }

@@ -28,7 +28,8 @@ pub(crate) fn needed(catalog: &Catalog, task: &Job) -> BTreeSet<GroupId> {
         Job::LowerBounds { table, index }
         | Job::RaiseBounds { table, index }
         | Job::Split { table, index, .. }
-        | Job::Join { table, index } => {
+        | Job::Join { table, index }
+        | Job::EndRounds { table, index } => {
             let mut groups = of_table(*table);
             if let Some(table) = catalog.table_by_id(*table) {
                 groups.extend(table.with_shares().filter(|c| c.index == *index).flat_map(|c| c.sites.iter().copied()));

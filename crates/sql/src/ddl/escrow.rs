@@ -180,23 +180,18 @@ impl Deriver<'_> {
             match setting.as_str() {
                 // Rounds that are under way go on, and it is noted that there may be some until a job
                 // has ended them.
-                "protocol" if value == "any" => {
-                    of.protocol = of.protocol.map(|_| EscrowProtocol::Any);
+                "protocol" if matches!(&**value, "any" | "majority") => {
                     let job = Job::EndRounds { table: table.id, index: of.index };
-                    if of.keeps_sites() && !ends_rounds(&self.catalog, &job) && !self.jobs.contains(&job) {
-                        self.jobs.push(job);
-                    }
-                }
-                "protocol" if value == "majority" => {
-                    let job = Job::EndRounds { table: table.id, index: of.index };
-                    if self.jobs.contains(&job) {
-                        self.jobs.retain(|other| *other != job);
-                    } else if ends_rounds(&self.catalog, &job) {
+                    if ends_rounds(&self.catalog, &job) {
                         let message = format!("rounds of 'majority' of column \"{column}\" of table \"{name}\" are being ended");
-                        return Err(Error::sql("55006", message)
-                            .table(name)
-                            .column(column)
-                            .hint("SHOW JOBS shows the statement that does it."));
+                        let e = Error::sql("55006", message).table(name).column(column);
+                        return Err(e.hint("SHOW JOBS shows the statement that does it."));
+                    }
+                    self.jobs.retain(|other| *other != job);
+                    if value == "any" {
+                        of.protocol = of.protocol.map(|_| EscrowProtocol::Any);
+                        self.jobs.extend(of.keeps_sites().then_some(job));
+                        continue;
                     }
                     if !of.closing.is_empty() {
                         let message = format!("a region is leaving the sites of column \"{column}\" of table \"{name}\"");

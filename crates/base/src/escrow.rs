@@ -126,6 +126,14 @@ pub fn round_key(share: &Key) -> Key {
     tagged(row_of(share), ROUND_TAG)
 }
 
+/// The key of the share that a [`round_key`] belongs to, by what it holds; `None` if it is another
+/// kind of key.
+pub fn share_of_round(key: &Key, value: &[u8]) -> Option<Key> {
+    let (tag, row) = key.as_bytes().split_last()?;
+    let is_other = Share::decode(value).is_some() || Late::of(key, value).is_some();
+    (is_key(key.as_bytes()) && *tag == ROUND_TAG && !is_other).then(|| share_key(row))
+}
+
 fn tagged(row: &[u8], tag: u8) -> Key {
     let mut key = Vec::with_capacity(row.len() + 1);
     key.extend_from_slice(row);

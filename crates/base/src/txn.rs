@@ -101,6 +101,12 @@ pub enum Change {
     /// The key is that of a share of a known incarnation, to which this is added: its grants
     /// change, and its contribution may. A site that has none gets one.
     Shift(Late),
+    /// The key is that of a share, which keeps its number and its tokens and gets the transaction
+    /// as its incarnation: no round of the one before goes on (`docs/design/majority.md`, E20). A
+    /// site that has no share gets an empty one, unless it is where one is known to be.
+    Renew {
+        is_there: bool,
+    },
 }
 
 impl Change {
@@ -108,7 +114,7 @@ impl Change {
     pub fn value(&self) -> Option<&Bytes> {
         match self {
             Change::Put(value) => Some(value),
-            Change::Delete | Change::Add(_) | Change::Shift(_) => None,
+            Change::Delete | Change::Add(_) | Change::Shift(_) | Change::Renew { .. } => None,
         }
     }
     /// Whether it takes room.
@@ -136,7 +142,7 @@ impl Mutation {
         let value = match &self.change {
             Change::Delete => None,
             Change::Put(value) => Some(value.clone()),
-            Change::Add(_) | Change::Shift(_) => return None,
+            Change::Add(_) | Change::Shift(_) | Change::Renew { .. } => return None,
         };
         Some(Write { key: self.key.clone(), value, columns: self.columns })
     }

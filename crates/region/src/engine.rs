@@ -417,7 +417,7 @@ impl Engine {
         // All of them are held until the writes are made.
         self.shares.make_room(request.writes.iter().filter(|w| escrow::is_key(w.key.as_bytes())).count());
         for mutation in &request.writes {
-            let is_known = matches!(mutation.change, Change::Add(_) | Change::Shift(_));
+            let is_known = matches!(mutation.change, Change::Add(_) | Change::Shift(_) | Change::Renew { .. });
             // A deleted share takes its late keys along.
             let ends = matches!(mutation.change, Change::Delete) && escrow::is_key(mutation.key.as_bytes());
             if !is_known && !ends {
@@ -608,7 +608,8 @@ impl Engine {
             return Some(Certified::Done(CommitOutcome::Committed(at)));
         }
         if state.standing(id) == Standing::Refused {
-            let delta = request.writes.iter().find(|w| matches!(w.change, Change::Add(_) | Change::Shift(_)));
+            let is_refused = |w: &&Mutation| matches!(w.change, Change::Add(_) | Change::Shift(_) | Change::Renew { .. });
+            let delta = request.writes.iter().find(is_refused);
             return Some(conflict(delta.map_or(Key::MIN, |w| w.key.clone()), ConflictReason::Short));
         }
         (id.hlc <= state.watermark()).then_some(Certified::Done(CommitOutcome::Forgotten))

@@ -82,6 +82,8 @@ meridian_base::rules! {
     EscrowOfferNotHeld = "escrow-offer-not-held" breaks holds_offers,
     /// 33: a new primary does not know which offers are out.
     EscrowForgetsOffer = "escrow-forgets-offer" breaks inherits_offers,
+    /// E20: a row is renewed while an offer of it is out.
+    EscrowRenewsOffered = "escrow-renews-offered" breaks renews_settled,
     /// A replica fills an index before its timestamp is closed there.
     BuildNotClosed = "build-not-closed" breaks builds_when_closed,
     /// A replica fills an index while a transaction is prepared that may still commit below.
@@ -109,6 +111,7 @@ impl PlantedBug {
                 | PlantedBug::EscrowTrustsOffer
                 | PlantedBug::EscrowOfferNotHeld
                 | PlantedBug::EscrowForgetsOffer
+                | PlantedBug::EscrowRenewsOffered
         )
     }
 }

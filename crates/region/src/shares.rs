@@ -268,6 +268,9 @@ impl Shares {
     /// Whether there is a share (E7), held, that covers a change of the transaction (E6). If not,
     /// that may change.
     pub fn covers(&self, id: TxnId, share: &Key, change: &Change) -> bool {
+        if let Change::Renew { is_there } = change {
+            return self.may_renew(share, *is_there);
+        }
         let Some(held) = self.held.get(share) else {
             // A share that is new is given tokens, and gives none.
             return matches!(change, Change::Shift(late) if Free::default().allow(late));
@@ -282,8 +285,18 @@ impl Shares {
                 let is_of_now = late.incarnation == held.newest.incarnation || !self.rules.compares_incarnations();
                 is_of_now && (free.allow(late) || !self.rules.checks_givers())
             }
-            Change::Delete | Change::Put(_) => true,
+            Change::Delete | Change::Put(_) | Change::Renew { .. } => true,
         }
+    }
+
+    /// E20: no offer of the row is out here.
+    fn may_renew(&self, share: &Key, is_there: bool) -> bool {
+        let is_out = match self.held.get(share) {
+            Some(held) => held.round.as_ref().is_some_and(|round| round.offer.is_some()),
+            None if is_there => return false,
+            None => self.alone.get(share) == Some(&true),
+        };
+        !is_out || !self.rules.renews_settled()
     }
 
     /// What a held share has to give; `None`: it is not held.
@@ -386,6 +399,7 @@ impl Shares {
                     }
                     writes.push(self.add_late(id, mutation, late));
                 }
+                Change::Renew { .. } => writes.extend(self.renew(id, mutation)),
                 Change::Delete | Change::Put(_) => {
                     writes.extend(mutation.resolved());
                     let held = self.held.remove(&mutation.key);
@@ -393,11 +407,12 @@ impl Shares {
                     self.reserved.end(&mutation.key);
                     // Late keys of a number that is over count nowhere.
                     writes.extend(held.iter().flat_map(|held| held.late.keys()).map(|id| gone(&mutation.key, *id)));
-                    // The round is over too. What it keeps for other sites would give them shares
-                    // again, once the tombstones of a deleted row are gone.
+                    // A number that is set leaves the round: one of another number holds nothing. A
+                    // row that is deleted leaves none: what a round keeps for other sites would
+                    // give them shares again, once their tombstones are gone.
                     let of_held = held.and_then(|held| held.round).map(|round| round.offer.is_some());
                     let round = of_held.or(self.alone.remove(&mutation.key));
-                    if let Some(is_open) = round {
+                    if let Some(is_open) = round.filter(|_| mutation.change == Change::Delete) {
                         writes.push(without(escrow::round_key(&mutation.key)));
                         writes.extend(is_open.then(|| without(escrow::open_key(&mutation.key))));
                     }
@@ -419,6 +434,24 @@ impl Shares {
         let value = Some(held.newest.encode());
         self.take(id, mutation.key.clone(), late);
         Some(Write { key: mutation.key.clone(), value, columns: mutation.columns })
+    }
+
+    /// The share under a new incarnation, without late keys and rounds (E20). Nobody changes it
+    /// meanwhile: the transaction holds its range.
+    fn renew(&mut self, id: TxnId, mutation: &Mutation) -> Vec<Write> {
+        let share = &mutation.key;
+        let held = self.held.remove(share);
+        self.forget(share);
+        let empty = Share::empty(id);
+        let is = held.as_ref().map_or(empty, |held| Share { incarnation: id, floor: empty.floor, ..held.newest.plus(&held.sum) });
+        let mut writes = vec![Write { key: share.clone(), value: Some(is.encode()), columns: mutation.columns }];
+        writes.extend(held.iter().flat_map(|held| held.late.keys()).map(|late| gone(share, *late)));
+        let is_open = held.and_then(|held| held.round).map(|round| round.offer.is_some());
+        if let Some(is_open) = is_open.or(self.alone.remove(share)) {
+            writes.push(without(escrow::round_key(share)));
+            writes.extend(is_open.then(|| without(escrow::open_key(share))));
+        }
+        writes
     }
 
     /// A key of the transaction's own (E5).

@@ -408,6 +408,10 @@ pub trait Transaction: Send + 'static {
     /// Buffers a change of a share's grants, whose incarnation is known: certification asserts that
     /// it still is that one, and that it allows the change.
     fn shift(&mut self, group: GroupId, share: Key, late: Late) -> Result<()>;
+    /// Buffers the end of a share's rounds of `majority`: it gets the transaction as its
+    /// incarnation, and keeps what it has. Refused while an offer is out; and where `is_there` says
+    /// that there is a share, if there is none. To be written at all sites, whose ranges are held.
+    fn renew(&mut self, group: GroupId, share: Key, is_there: bool) -> Result<()>;
     /// What is buffered so far to be added to a share: reads do not show it.
     fn added(&self, group: GroupId, share: &Key) -> Late;
     /// Keeps everything in the range as it is from certification to the commit, whatever it is: for

@@ -455,13 +455,13 @@ impl World {
         let node = &mut self.nodes[n];
         node.is_prepared = false;
         node.clock = node.clock.max(at.0);
-        (node.leader, node.round) = (None, None);
+        node.leader = None;
         node.share = match txn.change {
             Change::Set(value) if n == 0 => Some(Share::begin(txn.id, value, bounds)),
             Change::Set(_) => Some(Share::empty(txn.id)),
             Change::Renew => Some(Share { incarnation: txn.id, ..node.share.unwrap_or(Share::empty(txn.id)) }),
             Change::Delete => {
-                node.over = at;
+                (node.over, node.round) = (at, None);
                 None
             }
         };

@@ -40,6 +40,8 @@ enum Effect {
     Set(i128),
     Delete,
     Read,
+    /// It keeps what it has, under a new incarnation.
+    Renew,
     /// Tokens go to another site, or come from there, or bounds change; perhaps with a delta.
     Shift(Late),
 }
@@ -78,6 +80,8 @@ struct World {
     rows: Rows,
     /// What follows when a step is applied.
     steps: BTreeMap<TxnId, (u64, Round, Then)>,
+    /// Rows' incarnations that ended with a renewal.
+    renewed: Vec<(u64, TxnId)>,
     /// Transactions for which a statement has reserved tokens.
     reserved: Vec<Holding>,
 }
@@ -128,6 +132,7 @@ impl World {
             others: Others::new(ROWS),
             rows: Rows::new(seed),
             steps: BTreeMap::new(),
+            renewed: Vec::new(),
             reserved: Vec::new(),
         };
         world.lease();
@@ -207,6 +212,12 @@ impl World {
                 self.others.set(row, Some(id), at);
                 self.rows.forget(&key(row));
             }
+            Some((row, Effect::Renew)) => {
+                assert_eq!(self.round(row, at), None, "a renewed row has no round yet");
+                self.renewed.extend(self.others.renew(row, id).map(|before| (row, before)));
+                self.rows.forget(&key(row));
+                self.count("renewed");
+            }
             Some((row, Effect::Delete)) => {
                 assert_eq!(self.round(row, at), None, "a deleted row leaves no round");
                 self.others.set(row, None, at);
@@ -273,6 +284,7 @@ impl World {
             Effect::Set(value) => (vec![exact], Some(Change::Put(Share::begin(id, value, BOUNDS).encode()))),
             Effect::Delete => (vec![exact], Some(Change::Delete)),
             Effect::Read => (vec![exact], None),
+            Effect::Renew => (vec![exact], Some(Change::Renew { is_there: row != AWAY })),
             Effect::Shift(late) => (vec![], Some(Change::Shift(late))),
         };
         let writes = change.map(|change| Mutation { key: key(row), change, columns: ColumnMask::ALL }).into_iter().collect();
@@ -514,12 +526,17 @@ impl World {
                 return Err(format!("an offer of row {row} stays out"));
             }
             let Some(of) = self.others.incarnation(row) else { continue };
-            let moved = self.others.moved.get(&(row, of)).copied().unwrap_or_default();
-            if moved != Free::default() {
-                return Err(format!("E2: rounds have changed the grants of row {row} by {moved:?}"));
-            }
+            self.check_moved(row, of)?;
         }
-        Ok(())
+        self.renewed.iter().try_for_each(|(row, before)| self.check_moved(*row, *before))
+    }
+
+    /// E2, of an incarnation that nothing is under way in.
+    fn check_moved(&self, row: u64, of: TxnId) -> Checked {
+        match self.others.moved.get(&(row, of)).copied().unwrap_or_default() {
+            moved if moved == Free::default() => Ok(()),
+            moved => Err(format!("E2: rounds have changed the grants of row {row} by {moved:?}")),
+        }
     }
 
     fn lease_again(&mut self) {
@@ -559,7 +576,10 @@ impl World {
         let vote = self.state.prepared().find(|p| p.id == id).expect("prepared").at;
         let now = self.clock.now(self.micros);
         let later = Timestamp(vote.0 + self.rng.below(now.0.saturating_sub(vote.0).max(1)));
-        let at = (!self.rng.one_in(4)).then_some(later);
+        let (row, effect) = (self.sent[&id].row, self.sent[&id].effect);
+        // E20 of the other sites.
+        let may = effect != Effect::Renew || (self.others.incarnation(row).is_some() && !self.others.is_out(row));
+        let at = (may && !self.rng.one_in(4)).then_some(later);
         if let Deciding::Log(outcome) = self.engine.decide(&self.state, id, at, &self.clock, self.micros) {
             if let (Some(at), Effect::Read) = (at, self.sent[&id].effect) {
                 // What it is told is read at its own vote, and holds until its timestamp.
@@ -649,11 +669,17 @@ impl World {
                 (Effect::Shift(late), Some(value)) => Some(value + late.contribution),
                 // Its first tokens here.
                 (Effect::Shift(late), None) if sent.row == AWAY => Some(late.contribution),
-                (Effect::Read | Effect::Shift(_), value) => value,
+                // A site without a share gets one.
+                (Effect::Renew, None) => Some(0),
+                (Effect::Read | Effect::Renew | Effect::Shift(_), value) => value,
             };
             match sent.effect {
                 Effect::Set(_) => drop(grants.insert(sent.row, (id, -BOUNDS.lo, BOUNDS.hi))),
                 Effect::Delete => drop(grants.remove(&sent.row)),
+                Effect::Renew => {
+                    let (down, up) = grants.get(&sent.row).map_or((0, 0), |(_, down, up)| (*down, *up));
+                    grants.insert(sent.row, (id, down, up));
+                }
                 Effect::Shift(Late { incarnation, down, up, .. }) => {
                     let of_row = grants.entry(sent.row).or_insert((incarnation, 0, 0));
                     if of_row.0 != incarnation {
@@ -759,6 +785,10 @@ impl World {
                 }
             }
             9..11 => self.decide(),
+            12 if self.rng.one_in(3) => {
+                let id = self.begin(row, Effect::Renew);
+                self.prepare(id);
+            }
             11 => self.fold(row),
             12 => self.append(Vec::new()),
             13 | 14 => self.apply(),
@@ -792,7 +822,9 @@ fn the_number_is_that_of_the_changes_committed_at_every_moment() {
         let world = run(seed, Rules::ALL).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         world.passed.iter().for_each(|(what, n)| *passed.entry(what).or_default() += n);
     }
-    for what in ["certified", "short", "prepared", "committed", "aborted", "folded", "terms", "steps", "granted", "reserved"] {
+    for what in
+        ["certified", "short", "prepared", "committed", "aborted", "folded", "terms", "steps", "granted", "reserved", "renewed"]
+    {
         assert!(passed.get(what).is_some_and(|n| *n >= 300), "{what} hardly happens: {passed:?}");
     }
 }

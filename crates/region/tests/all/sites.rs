@@ -71,6 +71,17 @@ impl Others {
         }
     }
 
+    /// The row gets another incarnation, and each site keeps what it has. That of before.
+    pub fn renew(&mut self, row: u64, incarnation: TxnId) -> Option<TxnId> {
+        let before = self.incarnation(row);
+        for id in OTHERS {
+            let other = self.rows.get_mut(&(row, id)).expect("there");
+            let is = other.share.unwrap_or(Share::empty(incarnation));
+            (other.share, other.round, other.leader) = (Some(Share { incarnation, ..is }), None, None);
+        }
+        before
+    }
+
     /// What a site without a share asks another for.
     pub fn incarnation(&self, row: u64) -> Option<TxnId> {
         OTHERS.iter().find_map(|id| Some(self.rows[&(row, *id)].share?.incarnation))

@@ -593,47 +593,6 @@ pub(super) async fn settle<T: Transaction>(
     Ok(())
 }
 
-/// A renewal of those of these rows that have been in a round of `majority`: a new incarnation, with
-/// the same part of the number and the same tokens at each site. What still speaks of the rounds of
-/// before is over everywhere. 40001 while an offer is out.
-pub(super) async fn renew<T: Transaction>(
-    table: &TablePlan,
-    index: u32,
-    rows: &[Vec<Datum>],
-    to_write: bool,
-    rt: &mut Runtime<'_, T>,
-) -> Result<()> {
-    let Some(column) = table.table.escrow.iter().find(|c| c.index == index) else { return Ok(()) };
-    let mut shares: Vec<Key> = rows.iter().map(|row| Ok(column.share_key(&table.primary_key(row)?))).collect::<Result<_>>()?;
-    let rounds: Vec<Key> = shares.iter().map(escrow::round_key).collect();
-    rt.ctx.stay_home(column.sites.iter().copied(), Locking::None)?;
-    let reads = column.sites.iter().map(|site| (*site, rounds.clone())).collect();
-    let found = rt.txn.get_each(reads, ColumnMask::ALL, Locking::None).await?;
-    let mut had_round = (0..shares.len()).map(|at| found.iter().any(|of_site| of_site[at].is_some()));
-    shares.retain(|_| had_round.next() == Some(true));
-    if shares.is_empty() {
-        return Ok(());
-    }
-    // In the line no site offers anything more.
-    if to_write {
-        lock(column, &shares, OnLocked::Wait, rt).await?;
-    }
-    if is_moving(column, &shares, rt).await? {
-        return Err(Error::retry("tokens of a row are on their way between regions"));
-    }
-    let incarnation = rt.txn.incarnation();
-    for (key, sites) in sites(column, &shares, false, rt).await? {
-        rt.pause().await?;
-        for site in &column.sites {
-            rt.txn.hold(*site, escrow::range(&key))?;
-            let empty = Share::empty(incarnation);
-            let share = sites.get(site).map_or(empty, |is| Share { incarnation, floor: empty.floor, ..*is });
-            put(*site, key.clone(), Some(share), rt)?;
-        }
-    }
-    Ok(())
-}
-
 /// 40001: the tokens that are needed are somewhere else, or on their way.
 fn short(table: &TablePlan, column: &EscrowColumn, is_there: bool) -> Error {
     let why = if is_there { "no region has enough tokens of the number for it" } else { "the row has just been inserted" };

@@ -309,8 +309,6 @@ pub(crate) enum RowWork<'a> {
     Split { index: u32 },
     /// Writes the numbers of a column that ceases to be an escrow column into them.
     Store { index: u32 },
-    /// Gives those that were in rounds of `majority` new shares with the same numbers and tokens.
-    Renew { index: u32 },
 }
 
 /// Works on rows in a transaction. `to_write`: changes of their numbers by others wait.
@@ -335,7 +333,6 @@ pub(crate) async fn work_on_rows<T: Transaction>(
         RowWork::Settle { index } => escrow::settle(plan, index, rows, to_write, &mut rt).await,
         RowWork::Split { index } => escrow::split::split(plan, index, rows, &mut rt).await,
         RowWork::Store { index } => escrow::split::store(plan, index, rows, to_write, &mut rt).await,
-        RowWork::Renew { index } => escrow::renew(plan, index, rows, to_write, &mut rt).await,
     }
 }
 

@@ -13,7 +13,7 @@ use crate::ddl::constraint_exists;
 use crate::env::{Environment, Locking, Scan, Transaction};
 use crate::exec::RowWork;
 use bytes::Bytes;
-use meridian_base::escrow::{Late, Share, share_of};
+use meridian_base::escrow::{Late, Share, range as range_of, share_of, share_of_round};
 use meridian_base::{ColumnMask, DescriptorId, Key, Result, Write};
 
 /// Moves what the closing sites of a table have, their tokens included, to another site. Nothing
@@ -32,11 +32,58 @@ pub(super) async fn settle<E: Environment>(env: &E, table: DescriptorId, index: 
     work_on(env, &source, RowWork::Settle { index }, context).await
 }
 
-/// Ends what rounds of `majority` have left of all rows of a column (a renewal): no node begins one
-/// any more, since the protocol of before is used nowhere.
+/// Ends what rounds of `majority` have left of a column: no node begins one any more, since the
+/// protocol of before is used nowhere. Rows that no site has a round of are left alone.
 pub(super) async fn end_rounds<E: Environment>(env: &E, table: DescriptorId, index: u32, context: &JobContext) -> Result<()> {
-    let Some(source) = env.catalog().table_by_id(table).filter(|t| column(t, index).is_some()) else { return Ok(()) };
-    work_on(env, &source, RowWork::Renew { index }, context).await
+    let of = env.catalog().table_by_id(table);
+    let Some(column) = of.as_ref().and_then(|t| column(t, index)) else { return Ok(()) };
+    let parts: Vec<Part> = column.sites.iter().map(|site| (*site, column.range())).collect();
+    work_through(env, parts, context, |part, size| renewed(env, table, index, part, size, context)).await
+}
+
+/// Renews the rows that a page of a site's keys has rounds of, in one transaction. What it rests on
+/// is not certified: rows that are deleted meanwhile are not there to be renewed, and rounds do not
+/// begin.
+async fn renewed<'e, E: Environment>(
+    env: &'e E,
+    table: DescriptorId,
+    index: u32,
+    (site, range): Part,
+    Size { batch, attempt }: Size,
+    context: &JobContext,
+) -> Result<Page<'e>> {
+    let catalog = env.catalog();
+    if let Some((id, state)) = context.job {
+        jobs::mine(&catalog, id, env.locality().node, state)?;
+    }
+    let of = catalog.table_by_id(table);
+    let Some(column) = of.as_ref().and_then(|t| column(t, index)) else { return Ok(Page::empty()) };
+    let begin = || {
+        let mut txn = env.begin(options(&catalog, context.session, false, attempt));
+        txn.uses(&[table]);
+        txn
+    };
+    let mut look = begin();
+    let scan = Scan { range, columns: ColumnMask::ALL, reverse: false, limit: Some(batch), locking: Locking::None };
+    let found = look.scan(site, scan).await?;
+    let shares: Vec<Key> = found.rows.iter().filter_map(|(key, value)| share_of_round(key, value)).collect();
+    let reads = column.sites.iter().map(|site| (*site, shares.clone())).collect();
+    let has_share = match shares.is_empty() {
+        true => Vec::new(),
+        false => look.get_each(reads, ColumnMask::ALL, Locking::None).await?,
+    };
+    look.rollback();
+    let mut txn = begin();
+    let mut rows = 0;
+    for (at, share) in shares.into_iter().enumerate() {
+        let Some(known) = has_share.iter().position(|of_site| of_site[at].is_some()) else { continue };
+        for (of, site) in column.sites.iter().enumerate() {
+            txn.hold(*site, range_of(&share))?;
+            txn.renew(*site, share.clone(), of == known)?;
+        }
+        rows += 1;
+    }
+    Ok(Page::of(txn, rows, found.rest))
 }
 
 /// The column is as one that never had `majority`, unless it has it again.

@@ -24,9 +24,7 @@ fn is_needed(work: RowWork<'_>, table: &Table) -> bool {
     match work {
         RowWork::Fill { ordinals } => ordinals.iter().any(|o| table.columns[*o as usize].state == ColumnState::Filling),
         RowWork::Split { index } => table.shadows.iter().any(|shadow| shadow.column.index == index),
-        RowWork::Settle { index } | RowWork::Store { index } | RowWork::Renew { index } => {
-            table.escrow.iter().any(|column| column.index == index)
-        }
+        RowWork::Settle { index } | RowWork::Store { index } => table.escrow.iter().any(|column| column.index == index),
     }
 }
 
@@ -52,11 +50,8 @@ async fn page<'e, E: Environment>(
     };
     let mut txn = env.begin(options(&catalog, context.session, false, attempt));
     txn.uses(&[source.id]);
-    // Rows whose tokens are moved, or get new shares, stay as they are: their shares are locked.
-    let locking = match work {
-        RowWork::Settle { .. } | RowWork::Renew { .. } => Locking::None,
-        RowWork::Fill { .. } | RowWork::Split { .. } | RowWork::Store { .. } => locking(attempt),
-    };
+    // Rows whose tokens are moved stay as they are: their shares are locked.
+    let locking = if let RowWork::Settle { .. } = work { Locking::None } else { locking(attempt) };
     let scan = Scan { range, columns: ColumnMask::ALL, reverse: false, limit: Some(batch), locking };
     let found = txn.scan(group, scan.clone()).await?;
     let mut rows: Vec<Vec<Datum>> = Vec::with_capacity(found.rows.len());

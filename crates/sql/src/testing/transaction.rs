@@ -309,6 +309,9 @@ impl Transaction for MemTransaction {
         }
         Ok(())
     }
+    fn renew(&mut self, _: GroupId, _: Key, _: bool) -> Result<()> {
+        Err(Error::internal("there are no rounds here"))
+    }
     fn added(&self, group: GroupId, share: &Key) -> Late {
         // What came before a write of the share is over.
         let counted = self.added.iter().filter(|_| self.own_write(group, share).is_none());

@@ -93,7 +93,7 @@ impl Txn {
                     wanted: Free::default(),
                 }));
             }
-            Some(Change::Add(_) | Change::Shift(_)) | None => {}
+            Some(Change::Add(_) | Change::Shift(_) | Change::Renew { .. }) | None => {}
         }
         let own = self.parts[at].added(share);
         let all = own.plus(late);

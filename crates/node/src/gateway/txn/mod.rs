@@ -528,6 +528,10 @@ impl Transaction for Txn {
         self.buffer(group, Mutation { key: share, change: Change::Shift(late), columns: ColumnMask::ALL })
     }
 
+    fn renew(&mut self, group: GroupId, share: Key, is_there: bool) -> Result<()> {
+        self.buffer(group, Mutation { key: share, change: Change::Renew { is_there }, columns: ColumnMask::ALL })
+    }
+
     fn added(&self, group: GroupId, share: &Key) -> Late {
         let part = self.parts.iter().find(|p| p.group == group);
         part.map_or(Late::delta(TxnId::default(), 0), |part| part.added(share))

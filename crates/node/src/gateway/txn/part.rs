@@ -129,7 +129,7 @@ impl Part {
         match self.writes.get(share).map(|w| &w.change) {
             Some(Change::Add(delta)) => Late::delta(TxnId::default(), *delta),
             Some(Change::Shift(late)) => *late,
-            Some(Change::Delete | Change::Put(_)) | None => Late::delta(TxnId::default(), 0),
+            Some(Change::Delete | Change::Put(_) | Change::Renew { .. }) | None => Late::delta(TxnId::default(), 0),
         }
     }
 
@@ -156,7 +156,7 @@ fn known(change: &Change) -> Option<Option<Bytes>> {
     match change {
         Change::Delete => Some(None),
         Change::Put(value) => Some(Some(value.clone())),
-        Change::Add(_) | Change::Shift(_) => None,
+        Change::Add(_) | Change::Shift(_) | Change::Renew { .. } => None,
     }
 }
 

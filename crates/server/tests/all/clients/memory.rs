@@ -143,6 +143,9 @@ impl Transaction for MemoryTxn {
     fn shift(&mut self, group: GroupId, share: Key, late: Late) -> Result<()> {
         self.txn.shift(group, share, late)
     }
+    fn renew(&mut self, group: GroupId, share: Key, is_there: bool) -> Result<()> {
+        self.txn.renew(group, share, is_there)
+    }
     fn added(&self, group: GroupId, share: &Key) -> Late {
         self.txn.added(group, share)
     }

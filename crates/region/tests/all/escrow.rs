@@ -785,7 +785,7 @@ impl World {
                 }
             }
             9..11 => self.decide(),
-            12 if self.rng.one_in(3) => {
+            12 if !self.rng.one_in(4) => {
                 let id = self.begin(row, Effect::Renew);
                 self.prepare(id);
             }

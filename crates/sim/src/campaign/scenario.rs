@@ -259,7 +259,8 @@ impl Scenario {
             | PlantedBug::EscrowGrantOfAnother
             | PlantedBug::EscrowTrustsOffer
             | PlantedBug::EscrowOfferNotHeld
-            | PlantedBug::EscrowForgetsOffer => self.several_regions_share = 0.6,
+            | PlantedBug::EscrowForgetsOffer
+            | PlantedBug::EscrowRenewsOffered => self.several_regions_share = 0.6,
             // A primary must have prepared deltas, and not have heard how their transactions end,
             // when it is replaced; and its successor must be asked for the same tokens at once.
             PlantedBug::EscrowIgnoresPrepared => {

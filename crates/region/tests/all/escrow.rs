@@ -577,9 +577,11 @@ impl World {
         let now = self.clock.now(self.micros);
         let later = Timestamp(vote.0 + self.rng.below(now.0.saturating_sub(vote.0).max(1)));
         let (row, effect) = (self.sent[&id].row, self.sent[&id].effect);
-        // E20 of the other sites.
-        let may = effect != Effect::Renew || (self.others.incarnation(row).is_some() && !self.others.is_out(row));
-        let at = (may && !self.rng.one_in(4)).then_some(later);
+        let commits = !self.rng.one_in(4) && (effect != Effect::Renew || self.others.vote(row));
+        if effect == Effect::Renew && !commits {
+            self.others.unvote(row);
+        }
+        let at = commits.then_some(later);
         if let Deciding::Log(outcome) = self.engine.decide(&self.state, id, at, &self.clock, self.micros) {
             if let (Some(at), Effect::Read) = (at, self.sent[&id].effect) {
                 // What it is told is read at its own vote, and holds until its timestamp.

@@ -41,6 +41,8 @@ pub struct Others {
     /// Row, to, from.
     pub net: Vec<(u64, GroupId, GroupId, Message)>,
     pub decided: BTreeMap<(u64, TxnId, u64), Value>,
+    /// Rows of which a renewal is prepared: until its outcome nothing happens to their rounds.
+    voted: BTreeSet<u64>,
     /// How rounds have changed the grants of a row's number, added up over all sites.
     pub moved: BTreeMap<(u64, TxnId), Free>,
 }
@@ -52,7 +54,7 @@ impl Others {
             ((row, id), Other { site, round: None, share: None, over: Timestamp::MIN, leader: None, highest: 0 })
         };
         let rows = (0..rows).flat_map(|row| OTHERS.map(|id| site(row, id))).collect();
-        Others { rows, net: Vec::new(), decided: BTreeMap::new(), moved: BTreeMap::new() }
+        Others { rows, net: Vec::new(), decided: BTreeMap::new(), voted: BTreeSet::new(), moved: BTreeMap::new() }
     }
 
     /// The first of them has all tokens of a row.
@@ -71,8 +73,23 @@ impl Others {
         }
     }
 
+    /// Whether all of them prepare a renewal of the row (E20).
+    pub fn vote(&mut self, row: u64) -> bool {
+        let votes_yes = self.incarnation(row).is_some() && !self.is_out(row);
+        if votes_yes {
+            self.voted.insert(row);
+        }
+        votes_yes
+    }
+
+    /// The renewal has aborted.
+    pub fn unvote(&mut self, row: u64) {
+        self.voted.remove(&row);
+    }
+
     /// The row gets another incarnation, and each site keeps what it has. That of before.
     pub fn renew(&mut self, row: u64, incarnation: TxnId) -> Option<TxnId> {
+        self.voted.remove(&row);
         let before = self.incarnation(row);
         for id in OTHERS {
             let other = self.rows.get_mut(&(row, id)).expect("there");
@@ -133,6 +150,9 @@ impl Others {
         now: Timestamp,
         rng: &mut Rng,
     ) -> Result<(), String> {
+        if self.voted.contains(&row) {
+            return Ok(());
+        }
         let other = self.rows.get_mut(&(row, to)).expect("there");
         let mut sent = Vec::new();
         if let Some(mut leader) = other.leader.take() {
@@ -171,6 +191,9 @@ impl Others {
     /// One of the other sites begins a ballot.
     pub fn begin(&mut self, row: u64, known: Option<TxnId>, now: Timestamp, rng: &mut Rng) {
         let id = OTHERS[rng.below(2) as usize];
+        if self.voted.contains(&row) {
+            return;
+        }
         let other = self.rows.get_mut(&(row, id)).expect("there");
         let here = Others::here(other, now, rng);
         let Some(incarnation) = here.incarnation.or(known) else { return };
@@ -184,6 +207,9 @@ impl Others {
 
     /// The timers of leaders there.
     pub fn poke(&mut self, row: u64, now: Timestamp, rng: &mut Rng) {
+        if self.voted.contains(&row) {
+            return;
+        }
         for id in OTHERS {
             let Some(leader) = &mut self.rows.get_mut(&(row, id)).expect("there").leader else { continue };
             let mut sent = leader.resend(now);

@@ -58,13 +58,13 @@ fn settle(c: &mut Cluster, regions: &[&str]) -> Duration {
 }
 
 /// Each region can take each number to both its bounds: no token is lost or held.
-fn reach_all_tokens(c: &mut Cluster) {
+fn reach_all_tokens(c: &mut Cluster, limit: i64) {
     for id in 1..=3 {
         for region in REGIONS {
             let used: i64 =
                 c.sql(region, "d", &format!("SELECT used FROM quotas WHERE id = {id}"))[0][0].parse().expect("a number");
-            assert!((0..=LIMIT).contains(&used), "row {id} is {used}");
-            for delta in [LIMIT - used, -LIMIT, used] {
+            assert!((0..=limit).contains(&used), "row {id} is {used}");
+            for delta in [limit - used, -limit, used] {
                 let update = format!("UPDATE quotas SET used = used + ({delta}) WHERE id = {id}");
                 let end = c.elapsed() + SETTLED_MAX;
                 while let Err(e) = c.try_sql(region, "d", &update) {
@@ -101,7 +101,7 @@ fn tokens_come_by_majority_and_its_sites_stay_until_all_rounds_have_ended() {
     for region in REGIONS {
         c.sql(region, "d", "UPDATE quotas SET used = used + 1 WHERE id = 1");
     }
-    reach_all_tokens(&mut c);
+    reach_all_tokens(&mut c, LIMIT);
     settle(&mut c, &REGIONS);
     let refusal = |c: &mut Cluster, sql: &str| refused(c.try_sql(US, "defaultdb", sql));
     let (drop, add) = (format!("ALTER DATABASE d DROP REGION \"{ASIA}\""), format!("ALTER DATABASE d ADD REGION \"{ASIA}\""));
@@ -118,7 +118,7 @@ fn tokens_come_by_majority_and_its_sites_stay_until_all_rounds_have_ended() {
     let nodes = c.nodes();
     nodes[..2].iter().for_each(|other| c.mend(&nodes[2], other));
     ending.hear(&mut c).expect("the rounds have ended");
-    reach_all_tokens(&mut c);
+    reach_all_tokens(&mut c, LIMIT);
     c.sql(US, "defaultdb", &drop);
     c.sql(US, "d", BY_MAJORITY);
     assert_eq!(refusal(&mut c, &add).0, "0A000");
@@ -127,30 +127,39 @@ fn tokens_come_by_majority_and_its_sites_stay_until_all_rounds_have_ended() {
     c.sql(US, "defaultdb", &add);
     c.settled(US, "d");
     c.sql(EU, "d", BY_MAJORITY);
-    reach_all_tokens(&mut c);
+    reach_all_tokens(&mut c, LIMIT);
     settle(&mut c, &REGIONS);
 }
 
-/// Rounds end, and begin again, while their rows are changed: with other bounds each time.
+/// Rounds end, and begin again, while their rows are changed all the time; and with other bounds.
 #[test]
-fn bounds_change_between_rounds_of_majority_under_load() {
+fn rounds_of_majority_end_under_load_and_begin_again() {
     let mut c = start(514);
-    let writers = write(&mut c, 400);
-    for limit in [LIMIT + 20, LIMIT - 7, LIMIT] {
-        c.pass(Duration::from_secs(2));
-        assert_eq!(refused(c.try_sql(US, "d", &bounded_by(limit))).0, "0A000");
-        for sql in [BY_ANY, &bounded_by(limit), BY_MAJORITY] {
-            let end = c.elapsed() + Duration::from_secs(60);
-            while let Err(e) = c.try_sql(US, "d", sql) {
-                // A number that is above the new bound now.
-                assert!(c.elapsed() < end && (e.is_retry() || e.sqlstate() == "23514"), "{sql}: {e}");
-                c.pass(Duration::from_millis(200));
-            }
+    let writers = write(&mut c, 300);
+    let run = |c: &mut Cluster, sql: &str| {
+        let end = c.elapsed() + Duration::from_secs(60);
+        while let Err(e) = c.try_sql(US, "d", sql) {
+            assert!(c.elapsed() < end && e.is_retry(), "{sql}: {e}");
+            c.pass(Duration::from_millis(200));
         }
+    };
+    for _ in 0..4 {
+        c.pass(Duration::from_secs(2));
+        run(&mut c, BY_ANY);
+        c.pass(Duration::from_secs(1));
+        run(&mut c, BY_MAJORITY);
     }
     c.pass(Duration::from_secs(40));
     println!("{} acknowledged", acknowledged(&writers));
-    reach_all_tokens(&mut c);
+    reach_all_tokens(&mut c, LIMIT);
+    for limit in [LIMIT + 20, LIMIT - 7] {
+        assert_eq!(refused(c.try_sql(US, "d", &bounded_by(limit))).0, "0A000");
+        c.sql(EU, "d", "UPDATE quotas SET used = 0");
+        c.sql(EU, "d", "UPDATE quotas SET used = used + 1 WHERE id < 3");
+        c.sql(ASIA, "d", "UPDATE quotas SET used = used + 1 WHERE id = 1");
+        [BY_ANY, &bounded_by(limit), BY_MAJORITY].into_iter().for_each(|sql| drop(c.sql(US, "d", sql)));
+        reach_all_tokens(&mut c, limit);
+    }
     settle(&mut c, &REGIONS);
 }
 
@@ -186,7 +195,7 @@ fn rounds_end_when_sites_have_died_and_were_cut_off() {
     println!("{} acknowledged", acknowledged(&writers));
     let took = settle(&mut c, &REGIONS);
     println!("no row is in a round after {took:?}");
-    reach_all_tokens(&mut c);
+    reach_all_tokens(&mut c, LIMIT);
     settle(&mut c, &REGIONS);
 }
 

@@ -134,8 +134,9 @@ fn tokens_come_by_majority_and_its_sites_stay_until_all_rounds_have_ended() {
 /// Rounds end, and begin again, while their rows are changed all the time; and with other bounds.
 #[test]
 fn rounds_of_majority_end_under_load_and_begin_again() {
+    const WRITES: usize = 200;
     let mut c = start(514);
-    let writers = write(&mut c, 300);
+    let writers = write(&mut c, WRITES);
     let run = |c: &mut Cluster, sql: &str| {
         let end = c.elapsed() + Duration::from_secs(60);
         while let Err(e) = c.try_sql(US, "d", sql) {
@@ -149,7 +150,9 @@ fn rounds_of_majority_end_under_load_and_begin_again() {
         c.pass(Duration::from_secs(1));
         run(&mut c, BY_MAJORITY);
     }
-    c.pass(Duration::from_secs(40));
+    while writers.iter().any(|writer| writer.lock().len() < WRITES) {
+        c.pass(Duration::from_secs(1));
+    }
     println!("{} acknowledged", acknowledged(&writers));
     reach_all_tokens(&mut c, LIMIT);
     for limit in [LIMIT + 20, LIMIT - 7] {

@@ -31,32 +31,35 @@
 //! all three.
 
 mod pod;
+mod promises;
 mod reads;
 mod rounds;
 mod schema;
 mod several;
 mod tickets;
+mod tokens;
 
 pub use rounds::{Ballot, Outlook, SiteStep};
 pub use several::{Deciding, Preparation, ReadCheck, Refused, Turn};
+
+use tokens::Uncovered;
 
 use crate::conflict_index::{ConflictIndex, Touched};
 use crate::decided::Decided;
 use crate::reservations::Reservations;
 use crate::rules::Rules;
-use crate::shares::{self, Shares};
+use crate::shares::Shares;
 use crate::state::{GroupState, Planned};
 use crate::versions::Versions;
 use crate::waits::{Ticket, WaitFor, Waits};
-use meridian_base::escrow::{Demand, Free, Late, Offer};
-use meridian_base::limits::{CONFLICT_INDEX_ENTRIES_MAX, LEASE_AHEAD, TOKENS_RESERVED_MAX, WATERMARK_LAG, WRITES_INDEXED_MAX};
-use meridian_base::record::{Lease, Outcome, Payload, Record, SchemaGrant};
+use meridian_base::escrow::Offer;
+use meridian_base::limits::{CONFLICT_INDEX_ENTRIES_MAX, WRITES_INDEXED_MAX};
+use meridian_base::record::{Outcome, Payload, Record, SchemaGrant};
 use meridian_base::{
-    Change, Clock, ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, GlobalReads, GroupId, Key, Ledger,
-    Mutation, NodeId, ReadEntry, SchemaUse, Standing, Target, Timestamp, TxnId, Write, escrow,
+    Change, Clock, ColumnMask, CommitOutcome, CommitRequest, Conflict, ConflictReason, GroupId, Key, Ledger, Mutation, NodeId,
+    ReadEntry, Standing, Target, Timestamp, TxnId, Write,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound::{Excluded, Unbounded};
 use std::time::Duration;
 
 /// The answer to [`Engine::certify`].
@@ -412,151 +415,6 @@ impl Engine {
         self.in_flight_ids.insert(id, at);
     }
 
-    /// Whether every delta finds a share that covers it.
-    fn check_deltas<V: Versions>(&mut self, versions: &V, request: &CommitRequest) -> Result<(), Uncovered> {
-        // All of them are held until the writes are made.
-        self.shares.make_room(request.writes.iter().filter(|w| escrow::is_key(w.key.as_bytes())).count());
-        for mutation in &request.writes {
-            let is_known = matches!(mutation.change, Change::Add(_) | Change::Shift(_) | Change::Renew { .. });
-            // A deleted share takes its late keys along.
-            let ends = matches!(mutation.change, Change::Delete) && escrow::is_key(mutation.key.as_bytes());
-            if !is_known && !ends {
-                continue;
-            }
-            self.hold_share(versions, &mutation.key).map_err(Uncovered::InFlight)?;
-            if is_known && !self.shares.covers(request.id, &mutation.key, &mutation.change) {
-                return Err(Uncovered::Short(mutation.key.clone()));
-            }
-        }
-        Ok(())
-    }
-
-    /// Has a share in memory, if there is one. The error is the last transaction in flight that may
-    /// change it otherwise than by deltas.
-    fn hold_share<V: Versions>(&mut self, versions: &V, share: &Key) -> Result<(), Timestamp> {
-        if !self.shares.is_held(share) {
-            let range = Target::Range(shares::of_site(share));
-            if let Some(at) = self.index.last_in_flight(&range, ColumnMask::ALL, Timestamp::MAX) {
-                return Err(at);
-            }
-            self.shares.load(versions, share);
-        }
-        Ok(())
-    }
-
-    /// How far a share's number may go by deltas of this site, as far as is known now; a statement
-    /// asks before it answers.
-    pub fn share<V: Versions>(&mut self, versions: &V, share: &Key, clock: &Clock, physical_micros: u64) -> ShareLook {
-        if let Err(why) = self.ready(clock.now(physical_micros)) {
-            return ShareLook::NotReady(why);
-        }
-        self.shares.make_room(1);
-        match self.hold_share(versions, share) {
-            Err(at) => ShareLook::Wait(self.waits.issue(WaitFor::Applied(at))),
-            Ok(()) => ShareLook::Offer(self.shares.offer(share)),
-        }
-    }
-
-    /// The same for a transaction: what `late`, all that it adds to the share, takes is held for it
-    /// for a while, if it is there. What is offered includes that, and what was held before.
-    pub fn reserve_tokens<V: Versions>(
-        &mut self,
-        versions: &V,
-        (id, share, late): (TxnId, &Key, &Late),
-        clock: &Clock,
-        physical_micros: u64,
-    ) -> ShareLook {
-        match self.share(versions, share, clock, physical_micros) {
-            ShareLook::Offer(_) => {
-                let until = clock.now(physical_micros).plus(TOKENS_RESERVED_MAX);
-                ShareLook::Offer(self.shares.reserve(id, share, late, until))
-            }
-            look => look,
-        }
-    }
-
-    /// A transaction has ended here, or ends without having committed.
-    pub fn release_tokens(&mut self, id: TxnId) {
-        self.shares.release_reserved(id);
-    }
-
-    /// The tokens of an escrow share that is in use.
-    pub fn free(&self, share: &Key) -> Option<Free> {
-        self.shares.is_held(share).then(|| self.shares.free(share)).flatten()
-    }
-
-    /// A forecast of what an escrow share will need: its site says so when it is asked for an
-    /// offer.
-    pub fn expect(&mut self, share: &Key, wanted: Free) {
-        self.shares.expect(share, wanted);
-    }
-
-    /// What deltas needed of each escrow share that is in use, since this was last asked for.
-    pub fn take_demands(&mut self) -> Vec<(Key, Demand)> {
-        self.shares.take_demands()
-    }
-
-    /// The escrow shares that have gathered many late keys: [`Engine::fold`] them.
-    pub fn take_ripe(&mut self) -> Vec<Key> {
-        self.shares.take_ripe()
-    }
-
-    /// Adds late keys of a share to it, if there are any to add and nobody prepared has read it:
-    /// append `Committed` with this id, as after [`Engine::certify`]. It changes no number.
-    pub fn fold(
-        &mut self,
-        state: &GroupState,
-        id: TxnId,
-        share: &Key,
-        clock: &Clock,
-        physical_micros: u64,
-    ) -> Option<(Timestamp, Vec<Write>)> {
-        self.ready(clock.now(physical_micros)).ok()?;
-        let folded = self.shares.foldable(share, state.watermark());
-        if folded.is_empty() {
-            return None;
-        }
-        let at = self.draw_own(state, id, share, Timestamp::MIN, clock, physical_micros)?;
-        let writes = self.shares.fold(share, &folded);
-        self.push(id, at, &writes);
-        Some((at, writes))
-    }
-
-    /// Draws the timestamp, above another one, of a transaction of the primary's own that writes a
-    /// share and changes no number. `None`: not now; a prepared transaction has read it or writes
-    /// it.
-    fn draw_own(
-        &mut self,
-        state: &GroupState,
-        id: TxnId,
-        share: &Key,
-        above: Timestamp,
-        clock: &Clock,
-        physical_micros: u64,
-    ) -> Option<Timestamp> {
-        let range = [Mutation { key: share.clone(), change: Change::Delete, columns: ColumnMask::ALL }];
-        if self.disturbed(id, &range).is_some() {
-            return None;
-        }
-        let schema = SchemaUse { version: state.grant().version, ..SchemaUse::default() };
-        let request = CommitRequest {
-            id,
-            reads: Vec::new(),
-            writes: Vec::new(),
-            min_commit: above,
-            schema,
-            global: GlobalReads::default(),
-        };
-        match self.draw(state, &request, clock, physical_micros) {
-            Ok(at) => Some(at),
-            Err(Undrawn::Wait(ticket) | Undrawn::NotReady(NotReady::NeedLease(ticket))) => {
-                self.waits.cancel(ticket);
-                None
-            }
-            Err(Undrawn::RecheckGlobal | Undrawn::NotReady(NotReady::NotPrimary)) => None,
-        }
-    }
-
     /// Draws the timestamp of a slice that has passed all other tests.
     fn draw(
         &mut self,
@@ -842,14 +700,6 @@ enum Undrawn {
     NotReady(NotReady),
 }
 
-/// Why a delta does not pass now.
-enum Uncovered {
-    /// The share is about to be written otherwise.
-    InFlight(Timestamp),
-    /// It is not there, or has too few free tokens.
-    Short(Key),
-}
-
 enum Touch {
     No,
     InFlight(Timestamp),
@@ -868,59 +718,4 @@ fn schema_changed(request: &CommitRequest) -> Conflict {
     let write = request.writes.first().map(|w| w.key.clone());
     let key = write.or_else(|| request.reads.first().map(|r| r.target.start().clone())).unwrap_or(Key::MIN);
     Conflict { key, reason: ConflictReason::SchemaChanged }
-}
-
-// --- what the group's records carry
-
-impl Engine {
-    /// The closed timestamp to promise now: below every certified transaction that is not in the
-    /// log, at most the ceiling. What is prepared *in the log* does not hold it back: the promise
-    /// excepts those.
-    pub fn closed_target(&mut self, state: &GroupState, clock: &Clock, physical_micros: u64) -> Timestamp {
-        if !self.may_serve(clock, physical_micros) {
-            return state.closed();
-        }
-        let mut closed = clock.now(physical_micros).min(self.ceiling);
-        let not_in_the_log = (Excluded(self.appended), Unbounded);
-        for (first, _) in
-            self.in_flight.range(not_in_the_log).next().into_iter().chain(self.preparing.range(not_in_the_log).next())
-        {
-            closed = closed.min(first.prev());
-        }
-        let closed = closed.max(state.closed());
-        assert!(closed <= self.ceiling, "{closed} would be promised above the ceiling {}", self.ceiling);
-        self.raise_floor(closed, clock);
-        closed
-    }
-
-    /// The watermark to write now: trails the clock by `WATERMARK_LAG` and stays below every id in
-    /// flight.
-    pub fn watermark(&self, state: &GroupState, clock: &Clock, physical_micros: u64) -> Timestamp {
-        let mut f = clock.now(physical_micros).minus(WATERMARK_LAG);
-        if let Some((first, _)) = self.in_flight_ids.first_key_value() {
-            f = f.min(first.hlc.prev());
-        }
-        f.max(state.watermark())
-    }
-
-    /// A lease record to log, when less than half of `LEASE_AHEAD` remains and none is under way.
-    pub fn renew_lease(&mut self, state: &GroupState, clock: &Clock, physical_micros: u64) -> Option<Lease> {
-        let now = clock.now(physical_micros);
-        if self.phase != Phase::Serving || self.lease_asked || self.ceiling.since(now) >= LEASE_AHEAD / 2 {
-            return None;
-        }
-        self.lease_asked = true;
-        Some(Lease { primary: self.node, ceiling: now.plus(LEASE_AHEAD).max(state.ceiling()) })
-    }
-
-    /// Gives the lease up, before leadership is transferred or the node stops: nothing is certified
-    /// or read from here on. The record lowers the ceiling to what was really used, so that the
-    /// successor need not wait. It is appended after every batch cut before; what is in flight goes
-    /// on and may be acknowledged. Tickets wake when they would have, or by [`Engine::lost`].
-    pub fn give_up_lease(&mut self, clock: &Clock, physical_micros: u64) -> Lease {
-        if self.phase == Phase::Serving {
-            self.phase = Phase::Ending;
-        }
-        Lease { primary: self.node, ceiling: self.floor.max(clock.now(physical_micros)) }
-    }
 }

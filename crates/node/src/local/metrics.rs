@@ -39,6 +39,8 @@ pub enum Counter {
     EscrowRoundsAhead,
     /// Rounds that moved nothing.
     EscrowRoundsFruitless,
+    /// Times that a round began anew, since a site had spent what it offered.
+    EscrowRoundsRepeated,
     /// Steps at a host of a pod that waited for slots.
     PodWaits,
     /// Slots that this host gave to others.
@@ -53,7 +55,7 @@ pub enum Counter {
     IndexesFilled,
 }
 
-const COUNTERS: [(Counter, &str); 19] = [
+const COUNTERS: [(Counter, &str); 20] = [
     (Counter::ReadRounds, "txn.read_rounds"),
     (Counter::ReadRoundsFailed, "txn.read_rounds.failed"),
     (Counter::ReservingReads, "txn.reserving_reads"),
@@ -67,6 +69,7 @@ const COUNTERS: [(Counter, &str); 19] = [
     (Counter::EscrowRounds, "escrow.rounds"),
     (Counter::EscrowRoundsAhead, "escrow.rounds.ahead"),
     (Counter::EscrowRoundsFruitless, "escrow.rounds.fruitless"),
+    (Counter::EscrowRoundsRepeated, "escrow.rounds.repeated"),
     (Counter::PodWaits, "pod.waits"),
     (Counter::PodSlotsGiven, "pod.slots.given"),
     (Counter::PodCommits, "pod.commits"),

@@ -211,7 +211,10 @@ impl Txn {
             match self.sibling().move_tokens(share, moves).await {
                 Ok(()) => return Ok(Brought::Yes),
                 // A site had spent what it offered (E16), or a reader holds the number.
-                Err(e) if e.is_retry() => last = Err(e),
+                Err(e) if e.is_retry() => {
+                    self.gateway.shared.groups.common.metrics.add(Counter::EscrowRoundsRepeated);
+                    last = Err(e);
+                }
                 Err(e) => return Err(e),
             }
         }

@@ -537,7 +537,7 @@ ALTER TABLE limited ALTER COLUMN n SET (escrow.protocol = 'majority');
 ALTER TABLE limited ADD CONSTRAINT bound CHECK (n <= 30);
 ----
 ERROR 0A000: escrow column "n" of table "limited" keeps its bounds while rounds of escrow.protocol = 'majority' may be under way
-HINT: ALTER TABLE "limited" ALTER COLUMN "n" SET (escrow.protocol = 'any') ends them; 'majority' may be set again afterwards.
+HINT: ALTER TABLE limited ALTER COLUMN n SET (escrow.protocol = 'any') ends them; 'majority' may be set again afterwards.
 
 ALTER TABLE limited ALTER COLUMN n SET (escrow.protocol = 'any');
 ----
@@ -554,7 +554,7 @@ ALTER TABLE limited ALTER COLUMN n SET (escrow.protocol = 'majority');
 UPDATE limited SET n = n + 30 WHERE k = 1;
 ----
 ERROR 23514: new row for relation "limited" violates check constraint "bound"
-DETAIL: "n" stays from -2147483648 to 10; it can go down by 2147483652 and up by 6.
+DETAIL: "n" stays from -2147483648 to 30; it can go down by 2147483652 and up by 26.
 
 BEGIN;
 ----
@@ -575,7 +575,7 @@ COMMIT;
 ALTER TABLE limited ALTER COLUMN n DROP ESCROW;
 ----
 ERROR 0A000: escrow column "n" of table "limited" stays one while rounds of escrow.protocol = 'majority' may be under way
-HINT: ALTER TABLE "limited" ALTER COLUMN "n" SET (escrow.protocol = 'any') ends them; 'majority' may be set again afterwards.
+HINT: ALTER TABLE limited ALTER COLUMN n SET (escrow.protocol = 'any') ends them; 'majority' may be set again afterwards.
 
 -- A block keeps the column, whose rows it may have written, and not the constraint.
 CREATE TABLE blocked (k INT PRIMARY KEY, most INT NOT NULL);

@@ -577,16 +577,16 @@ impl World {
         let now = self.clock.now(self.micros);
         let later = Timestamp(vote.0 + self.rng.below(now.0.saturating_sub(vote.0).max(1)));
         let (row, effect) = (self.sent[&id].row, self.sent[&id].effect);
-        let commits = !self.rng.one_in(4) && (effect != Effect::Renew || self.others.vote(row));
-        if effect == Effect::Renew && !commits {
-            self.others.unvote(row);
-        }
+        let commits = !self.rng.one_in(4) && (effect != Effect::Renew || self.others.may_renew(row));
         let at = commits.then_some(later);
         if let Deciding::Log(outcome) = self.engine.decide(&self.state, id, at, &self.clock, self.micros) {
             if let (Some(at), Effect::Read) = (at, self.sent[&id].effect) {
                 // What it is told is read at its own vote, and holds until its timestamp.
                 let row = self.sent[&id].row;
                 self.told.push((at, row, self.sum(row, vote)));
+            }
+            if effect == Effect::Renew {
+                self.others.vote(row, commits);
             }
             self.pending.push(Record::Outcome(Outcome { id: outcome.id, at: outcome.at }));
             self.count(if at.is_some() { "committed" } else { "aborted" });

@@ -73,18 +73,17 @@ impl Others {
         }
     }
 
-    /// Whether all of them prepare a renewal of the row (E20).
-    pub fn vote(&mut self, row: u64) -> bool {
-        let votes_yes = self.incarnation(row).is_some() && !self.is_out(row);
-        if votes_yes {
-            self.voted.insert(row);
-        }
-        votes_yes
+    /// Whether all of them would prepare a renewal of the row (E20).
+    pub fn may_renew(&self, row: u64) -> bool {
+        self.incarnation(row).is_some() && !self.is_out(row)
     }
 
-    /// The renewal has aborted.
-    pub fn unvote(&mut self, row: u64) {
-        self.voted.remove(&row);
+    /// A renewal has their votes, or it has aborted.
+    pub fn vote(&mut self, row: u64, is_yes: bool) {
+        match is_yes {
+            true => self.voted.insert(row),
+            false => self.voted.remove(&row),
+        };
     }
 
     /// The row gets another incarnation, and each site keeps what it has. That of before.

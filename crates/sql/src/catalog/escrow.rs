@@ -39,10 +39,10 @@ pub struct EscrowColumn {
     /// While its bounds change: what they were. Numbers stay within both.
     #[serde(default)]
     pub before: Option<Before>,
-    /// How tokens are moved. `None`: by [`EscrowProtocol::Any`], and no row is in a round. `Some` of
-    /// that: the column has had [`EscrowProtocol::Majority`], and keeps its sites until a job has
-    /// ended the rounds. Offers of its rows may be out, and majorities of different sites would not
-    /// meet.
+    /// How tokens are moved. `None`: by [`EscrowProtocol::Any`], and no row is in a round. If it
+    /// says `Any`, the column has had [`EscrowProtocol::Majority`], and keeps its sites until a job
+    /// has ended the rounds: offers of its rows may be out, and majorities of different sites would
+    /// not meet.
     #[serde(default)]
     pub protocol: Option<EscrowProtocol>,
     /// Rows hold the numbers too, while a column becomes an escrow column or ceases to be one: who

@@ -178,8 +178,8 @@ impl Deriver<'_> {
                 Err(Error::sql("22023", format!("invalid value for parameter \"escrow.{setting}\": \"{value}\"")).hint(hint))
             };
             match setting.as_str() {
-                // Rounds that are under way go on, and it is noted that there may be some until a job
-                // has ended them.
+                // Rounds that are under way go on, and it is noted that there may be some until a
+                // job has ended them.
                 "protocol" if matches!(&**value, "any" | "majority") => {
                     let job = Job::EndRounds { table: table.id, index: of.index };
                     if ends_rounds(&self.catalog, &job) {

@@ -235,6 +235,31 @@ fn what_a_block_has_taken_is_there_when_it_commits() {
     assert!(parts[0][0].parse::<i64>().expect("a number") >= 30, "{parts:?}");
 }
 
+/// A statement over many rows whose tokens are elsewhere takes a few round trips, and not some for
+/// each row; one that adds nothing needs no tokens.
+#[test]
+fn tokens_of_many_rows_come_together() {
+    let mut c = start(515);
+    c.sql(US, "d", BY_ANY);
+    let create = "CREATE TABLE many (id INT8 PRIMARY KEY, a INT8 NOT NULL DEFAULT 0 ESCROW CHECK (a BETWEEN 0 AND 90), b INT8 NOT NULL DEFAULT 5 ESCROW CHECK (b BETWEEN 0 AND 90))";
+    c.sql(US, "d", create);
+    c.sql(US, "d", "INSERT INTO many (id) SELECT g FROM generate_series(1, 500) AS s(g)");
+    c.settled(US, "d");
+    c.sql(EU, "d", "UPDATE many SET b = b + 0 WHERE id = 1");
+    c.sql(EU, "d", "INSERT INTO many (id, a) VALUES (2, 0) ON CONFLICT (id) DO UPDATE SET a = many.a + excluded.a");
+    let began = c.elapsed();
+    c.sql(EU, "d", "UPDATE many SET a = a + 3, b = b + 0 WHERE id <= 500");
+    let took = c.elapsed() - began;
+    println!("500 rows took {took:?}");
+    assert!(took < Duration::from_secs(4), "{took:?}");
+    assert_eq!(c.sql(US, "d", "SELECT sum(a), sum(b) FROM many"), [["1500", "2500"]]);
+    // Some of them are short everywhere.
+    c.sql(US, "d", "UPDATE many SET a = 90 WHERE id % 100 = 0");
+    assert_eq!(refused(c.try_sql(ASIA, "d", "UPDATE many SET a = a + 1")).0, "23514");
+    c.sql(ASIA, "d", "UPDATE many SET a = a + 1 WHERE id % 100 <> 0");
+    assert_eq!(c.sql(EU, "d", "SELECT sum(a) FROM many"), [[(495 * 4 + 5 * 90).to_string()]]);
+}
+
 const FIVE: [&str; 5] = [US, EU, ASIA, WEST, AUSTRALIA];
 /// The regions in which most sites are; the table's own region is not among them.
 const THREE: [&str; 3] = [ASIA, WEST, AUSTRALIA];

@@ -316,6 +316,7 @@ pub(super) fn check(table: &Table) -> Result<()> {
         if said_with(table, ordinal, &pending)? != told(column) {
             return refuse("keeps its bounds and its type");
         }
+        check_default(of, Bounds { lo: column.lo, hi: column.hi }).map_err(|e| e.table(&table.name))?;
         for before in column.before.iter().flat_map(|b| &b.checks) {
             let still_means_it = |limit: &Limit| uses_column(table, &before.expression, limit.ordinal);
             let mut limits = column.before.iter().flat_map(|b| &b.limits);

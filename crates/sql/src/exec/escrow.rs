@@ -407,6 +407,9 @@ pub(super) async fn bring_ahead<T: Transaction>(
                 continue;
             };
             let (share, late) = (column.share_key(primary), Late::delta(TxnId::default(), delta));
+            if !takes_some(&late) {
+                continue;
+            }
             let offer = rt.txn.offer(first, &share, &late).await?;
             if !offer.is_some_and(|offer| offer.free.allow(&late)) {
                 short.push((share, late));
@@ -612,6 +615,12 @@ enum Put {
     },
 }
 
+/// Whether a change needs tokens.
+fn takes_some(late: &Late) -> bool {
+    let (down, up) = late.takes();
+    down > 0 || up > 0
+}
+
 /// Adds to the share of the first of these sites that allows it. Tokens are brought to the first
 /// one if it does not.
 async fn put_in<T: Transaction>(sites: &[GroupId], share: &Key, late: Late, rt: &mut Runtime<'_, T>) -> Result<Put> {
@@ -625,7 +634,8 @@ async fn put_in<T: Transaction>(sites: &[GroupId], share: &Key, late: Late, rt: 
         };
         is_there |= offer.is_some();
         let mut allows = offer.is_some_and(|offer| offer.free.allow(&late));
-        if !allows && std::mem::take(&mut is_first) && sites.len() > 1 {
+        // No tokens need to come for a change that takes none: any share will do.
+        if !allows && std::mem::take(&mut is_first) && sites.len() > 1 && takes_some(&late) {
             rt.ctx.stay_home(sites.iter().copied(), Locking::None)?;
             match rt.txn.bring(sites, share, late).await? {
                 Brought::Yes => allows = true,

@@ -104,3 +104,19 @@ alter table quotas alter column other set (n_distinct = 5);
 ERROR 42601: syntax error at or near "set"
 POSITION: 39
 
+-- A default that no row could have is refused, whatever brings it about.
+alter table quotas alter column used set default 51;
+----
+
+alter table quotas alter column used set default 50;
+----
+
+alter table quotas drop constraint quotas_used_check, add constraint quotas_used_check check (used between 0 and 40);
+----
+
+alter table quotas alter column used drop default;
+----
+
+alter table quotas drop constraint quotas_used_check, add constraint quotas_used_check check (used between 0 and 40);
+----
+

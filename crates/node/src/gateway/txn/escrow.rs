@@ -158,9 +158,14 @@ impl Txn {
         Ok(self.ask_site(site, share).await?.is_some_and(|offer| left(offer.free).allow(late)))
     }
 
-    /// Rounds for several numbers, side by side. The statement that adds to the numbers finds out
-    /// what the rounds brought.
+    /// Rounds for several numbers of one column: all of them together, and those that this did not
+    /// help side by side. The statement that adds to the numbers finds out what the rounds brought.
     pub(super) async fn bring_tokens_each(&self, sites: &[GroupId], changes: Vec<(Key, Late)>) -> Result<()> {
+        let protocol = changes.first().and_then(|(share, _)| self.gateway.shared.escrow_column(share)).map(|of| of.protocol());
+        let changes = match protocol {
+            Some(EscrowProtocol::Any) => self.bring_together(sites, changes).await?,
+            _ => changes,
+        };
         let round = |(share, late): (Key, Late)| -> BoxFuture<'_, Result<()>> {
             Box::pin(async move {
                 match self.bring_tokens(sites, &share, &late).await {
@@ -171,6 +176,57 @@ impl Txn {
         };
         let rounds: Vec<BoxFuture<'_, Result<()>>> = changes.into_iter().map(round).collect();
         futures::stream::iter(rounds).buffer_unordered(ROUNDS_AT_ONCE).try_collect().await
+    }
+
+    /// What sites offer of several numbers is moved by one transaction (E16 of each of them). What
+    /// is left is for rounds of its own.
+    async fn bring_together(&self, sites: &[GroupId], changes: Vec<(Key, Late)>) -> Result<Vec<(Key, Late)>> {
+        let Some(first) = sites.first().copied() else { return Ok(changes) };
+        let is_touched =
+            |share: &Key| self.parts.iter().any(|part| part.writes.contains_key(share) || part.has_read(&escrow::range(share)));
+        let (mut left, mut fresh): (Vec<_>, Vec<_>) = changes.into_iter().partition(|(share, _)| is_touched(share));
+        // In one order, so that no two of them wait for each other.
+        fresh.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        let mut turns = Vec::with_capacity(fresh.len());
+        for (share, late) in &fresh {
+            let (down, up) = late.takes();
+            turns.push(self.gateway.rounds.enter(share, Free { down: down.max(0), up: up.max(0) }).await);
+        }
+        let asked = fresh.iter().map(|(share, _)| join_all(sites.iter().map(|site| self.ask_site(*site, share))));
+        let offers: Vec<Vec<Result<Option<Offer>>>> = join_all(asked).await;
+        let mut mover = self.sibling();
+        let mut moved = Vec::new();
+        for (((share, late), turn), offers) in fresh.into_iter().zip(turns).zip(&offers) {
+            // Another round has brought them.
+            if matches!(offers.first(), Some(Ok(Some(offer))) if offer.free.allow(&late)) {
+                turn.end(true);
+                continue;
+            }
+            match (!turn.rests()).then(|| moves(sites, offers, turn.wanted(), true)).flatten() {
+                Some(moves) => {
+                    mover.buffer_moves(&share, moves)?;
+                    moved.push((share, late, turn));
+                }
+                None => left.push((share, late)),
+            }
+        }
+        let Some((last, late)) = moved.last().map(|(share, late, _)| (share.clone(), *late)) else { return Ok(left) };
+        match Box::pin(mover.commit_everywhere()).await {
+            Ok(_) => {}
+            // Each by itself finds out which of them it was.
+            Err(e) if e.is_retry() || e.is_unavailable() => {
+                left.extend(moved.into_iter().map(|(share, late, _)| (share, late)));
+                return Ok(left);
+            }
+            Err(e) => return Err(e),
+        }
+        self.gateway.shared.groups.common.metrics.add_many(Counter::EscrowRounds, moved.len() as u64);
+        let deadline = Instant::now() + ARRIVAL;
+        while !self.covers(first, &last, Free::default(), &late).await? && Instant::now() < deadline {
+            tokio::time::sleep(ARRIVAL_POLL).await;
+        }
+        moved.into_iter().for_each(|(.., turn)| turn.end(true));
+        Ok(left)
     }
 
     /// Moves tokens to the first site, which is forecast to want these. Whether any were moved. A
@@ -250,10 +306,14 @@ impl Txn {
     }
 
     async fn move_tokens(mut self, share: &Key, moves: Vec<(GroupId, Late)>) -> Result<()> {
-        for (site, late) in moves {
-            self.buffer(site, Mutation { key: share.clone(), change: Change::Shift(late), columns: ColumnMask::ALL })?;
-        }
+        self.buffer_moves(share, moves)?;
         Box::pin(self.commit_everywhere()).await.map(|_| ())
+    }
+
+    fn buffer_moves(&mut self, share: &Key, moves: Vec<(GroupId, Late)>) -> Result<()> {
+        moves.into_iter().try_for_each(|(site, late)| {
+            self.buffer(site, Mutation { key: share.clone(), change: Change::Shift(late), columns: ColumnMask::ALL })
+        })
     }
 }
 

@@ -27,7 +27,7 @@ use meridian_base::{ColumnMask, Error, GroupId, Key, KeyRange, Result, TxnId, Wr
 use std::collections::BTreeMap;
 
 /// Rows whose tokens are looked for at once.
-pub(super) const AHEAD: usize = 256;
+pub(super) const AHEAD: usize = 1_024;
 
 /// Where a column is in rows of these.
 pub(super) fn place(columns: &[u32], ordinal: u32) -> Result<usize> {

@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// A round is led again when what was offered was gone when it was taken.
 const ATTEMPTS: u32 = 3;
 /// Rounds that one statement leads side by side.
-const ROUNDS_AT_ONCE: usize = 64;
+const ROUNDS_AT_ONCE: usize = 256;
 /// How long tokens that have been moved are waited for at the site: its primary hears of the
 /// outcome when this gateway does.
 const ARRIVAL: Duration = Duration::from_millis(500);

@@ -107,16 +107,21 @@ POSITION: 39
 -- A default that no row could have is refused, whatever brings it about.
 alter table quotas alter column used set default 51;
 ----
+ERROR 23514: the default of column "used" is outside its bounds
 
 alter table quotas alter column used set default 50;
 ----
+(ALTER TABLE)
 
 alter table quotas drop constraint quotas_used_check, add constraint quotas_used_check check (used between 0 and 40);
 ----
+ERROR 23514: the default of column "used" is outside its bounds
 
 alter table quotas alter column used drop default;
 ----
+(ALTER TABLE)
 
 alter table quotas drop constraint quotas_used_check, add constraint quotas_used_check check (used between 0 and 40);
 ----
+(ALTER TABLE)
 

@@ -277,11 +277,11 @@ async fn apply<T: Transaction>(plan: &DmlPlan, change: Change, changes: &mut Cha
             }
             let adds_first = !deltas.is_empty() && escrow::adds_first(table, &old, &new)?;
             if adds_first {
-                escrow::add_all(table, &table.primary_key(&new)?, &deltas, rt).await?;
+                escrow::add_all(table, &table.primary_key(&new)?, &deltas, true, rt).await?;
             }
             write_changes(table, &old, &before_deltas(&old, &new, &deltas), rt).await?;
             if !adds_first {
-                escrow::add_all(table, &table.primary_key(&new)?, &deltas, rt).await?;
+                escrow::add_all(table, &table.primary_key(&new)?, &deltas, true, rt).await?;
             }
             if is_upsert {
                 changes.touched.insert((table.group_of(&new)?, table.primary_key(&new)?));
@@ -454,7 +454,7 @@ async fn add_blindly<T: Transaction>(
     for (ordinal, delta) in deltas {
         values.push((*ordinal, eval_scalar(delta, &[], frame, rt).await?));
     }
-    Ok(u64::from(escrow::add_all(&plan.table, &primary, &values, rt).await?))
+    Ok(u64::from(escrow::add_all(&plan.table, &primary, &values, false, rt).await?))
 }
 
 async fn assign<T: Transaction>(

@@ -434,21 +434,35 @@ pub(super) fn adds_first(table: &TablePlan, old: &[Datum], new: &[Datum]) -> Res
     Ok(stays && table.table.escrow.iter().map(narrows).collect::<Result<Vec<bool>>>()?.contains(&true))
 }
 
-/// Adds to the numbers of a row. `false`: the row is not there.
+/// Adds to the numbers of a row. `false`: the row is not there. `is_read`: it was read, so that it
+/// is there. What adds nothing has to show that only where nothing else does.
 pub(super) async fn add_all<T: Transaction>(
     table: &TablePlan,
     primary: &Key,
     deltas: &[(u32, Datum)],
+    is_read: bool,
     rt: &mut Runtime<'_, T>,
 ) -> Result<bool> {
+    let mut some: Vec<&(u32, Datum)> = deltas.iter().filter(|(_, delta)| !is_nothing(delta)).collect();
+    if some.is_empty() && !is_read {
+        some.extend(deltas.first());
+    }
     let mut found = 0;
-    for (ordinal, delta) in deltas {
+    for (ordinal, delta) in &some {
         found += usize::from(add(table, *ordinal, primary, delta, rt).await?);
     }
     match found {
-        0 => Ok(deltas.is_empty()),
-        all if all == deltas.len() => Ok(true),
+        0 => Ok(some.is_empty()),
+        all if all == some.len() => Ok(true),
         _ => Err(Error::retry("could not serialize access: a row was inserted or deleted meanwhile")),
+    }
+}
+
+fn is_nothing(delta: &Datum) -> bool {
+    match delta {
+        Datum::Int(n) => *n == 0,
+        Datum::Numeric(n) => n.is_finite() && n.signum() == 0,
+        _ => false,
     }
 }
 

@@ -154,8 +154,7 @@ impl Scenario {
             // So clocks are farther apart than a failover takes, and nearer than a lease's ceiling
             // is ahead.
             PlantedBug::SuccessorIgnoresCeiling => {
-                self.timing = quickest_elections();
-                self.max_offset = AHEAD.mul_f64(1.3);
+                (self.timing, self.max_offset) = (quickest_elections(), AHEAD.mul_f64(1.3));
                 self.pause_max = Duration::from_millis(2_500);
                 let strike = Strike { deaf: Some(Deaf::AtHome), ahead: AHEAD, ..Strike::lasting(700..=1_200) };
                 self.strike(Duration::from_millis(2_500), strike);

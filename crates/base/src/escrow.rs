@@ -126,12 +126,15 @@ pub fn round_key(share: &Key) -> Key {
     tagged(row_of(share), ROUND_TAG)
 }
 
-/// The key of the share that a [`round_key`] belongs to, by what it holds; `None` if it is another
-/// kind of key.
-pub fn share_of_round(key: &Key, value: &[u8]) -> Option<Key> {
-    let (tag, row) = key.as_bytes().split_last()?;
-    let is_other = Share::decode(value).is_some() || Late::of(key, value).is_some();
-    (is_key(key.as_bytes()) && *tag == ROUND_TAG && !is_other).then(|| share_key(row))
+/// The reverse of [`round_key`].
+pub fn share_of_round(round: &Key) -> Key {
+    share_key(row_of(round))
+}
+
+/// Whether a key of a share is a [`round_key`], by what it holds.
+pub fn is_round(key: &Key, value: &[u8]) -> bool {
+    let has_tag = key.as_bytes().last() == Some(&ROUND_TAG);
+    has_tag && Share::decode(value).is_none() && Late::of(key, value).is_none()
 }
 
 fn tagged(row: &[u8], tag: u8) -> Key {

@@ -83,12 +83,6 @@ pub(crate) fn stored_round<V: Versions>(versions: &V, share: &Key) -> Option<maj
     versions.newest_values(&alone).pop().and_then(|(_, value)| majority::Round::decode(&value))
 }
 
-/// The reverse of [`escrow::round_key`].
-fn share_of_round(round: &Key) -> Key {
-    let bytes = round.as_bytes();
-    escrow::share_key(&bytes[..bytes.len() - 1])
-}
-
 /// One share.
 #[derive(Clone, Debug)]
 struct Held {
@@ -289,10 +283,10 @@ impl Shares {
         }
     }
 
-    /// E20: no offer of the row is out here.
+    /// E20: no offer of the row is out here. One of an incarnation that is over holds nothing.
     fn may_renew(&self, share: &Key, is_there: bool) -> bool {
         let is_out = match self.held.get(share) {
-            Some(held) => held.round.as_ref().is_some_and(|round| round.offer.is_some()),
+            Some(held) => held.round.as_ref().is_some_and(|round| held.offer_in(round).is_some()),
             None if is_there => return false,
             None => self.alone.get(share) == Some(&true),
         };
@@ -436,8 +430,8 @@ impl Shares {
         Some(Write { key: mutation.key.clone(), value, columns: mutation.columns })
     }
 
-    /// The share under a new incarnation, without late keys and rounds (E20). Nobody changes it
-    /// meanwhile: the transaction holds its range.
+    /// Writes the share with the transaction as its incarnation, and deletes its late keys and its
+    /// round (E20). The transaction holds the range of the share, so no other one changes it.
     fn renew(&mut self, id: TxnId, mutation: &Mutation) -> Vec<Write> {
         let share = &mutation.key;
         let held = self.held.remove(share);
@@ -499,7 +493,7 @@ impl Shares {
                 continue;
             }
             if let Some(round) = write.value.as_ref().and_then(|value| majority::Round::decode(value)) {
-                if let Some(held) = self.held.get_mut(&share_of_round(&write.key)) {
+                if let Some(held) = self.held.get_mut(&escrow::share_of_round(&write.key)) {
                     held.apply_round(round);
                 }
                 continue;

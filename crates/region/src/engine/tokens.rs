@@ -110,8 +110,9 @@ impl Engine {
         self.shares.take_ripe()
     }
 
-    /// Adds late keys of a share to it, if there are any to add and nobody prepared has read it:
-    /// append `Committed` with this id, as after [`Engine::certify`]. It changes no number.
+    /// The transaction that adds late keys to their share, which changes no number: append
+    /// `Committed` with this id, as after [`Engine::certify`]. `None`: there are none to add, or a
+    /// prepared transaction has read the share.
     pub fn fold(
         &mut self,
         state: &GroupState,

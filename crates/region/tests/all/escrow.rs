@@ -528,7 +528,19 @@ impl World {
             let Some(of) = self.others.incarnation(row) else { continue };
             self.check_moved(row, of)?;
         }
-        self.renewed.iter().try_for_each(|(row, before)| self.check_moved(*row, *before))
+        self.renewed.iter().try_for_each(|(row, before)| self.check_moved(*row, *before))?;
+        // Nothing is in the way of a renewal, whatever numbers were set while offers were out.
+        for row in 0..ROWS {
+            if self.grants(row, Timestamp::MAX).is_none() {
+                continue;
+            }
+            let id = self.begin(row, Effect::Renew);
+            self.prepare(id);
+            if !self.votes.contains_key(&id) {
+                return Err(format!("row {row} is at rest, and a renewal is refused"));
+            }
+        }
+        Ok(())
     }
 
     /// E2, of an incarnation that nothing is under way in.

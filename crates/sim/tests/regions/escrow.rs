@@ -146,6 +146,11 @@ fn rounds_of_majority_end_under_load_and_begin_again() {
     };
     for _ in 0..4 {
         c.pass(Duration::from_secs(2));
+        // Offers of the number before end with it.
+        let set = c.repeat(EU, "d", "UPDATE quotas SET used = 30 WHERE id = 3", 5);
+        while set.lock().len() < 5 {
+            c.pass(Duration::from_millis(100));
+        }
         run(&mut c, BY_ANY);
         c.pass(Duration::from_secs(1));
         run(&mut c, BY_MAJORITY);

@@ -443,17 +443,15 @@ pub(super) async fn add_all<T: Transaction>(
     is_read: bool,
     rt: &mut Runtime<'_, T>,
 ) -> Result<bool> {
-    let mut some: Vec<&(u32, Datum)> = deltas.iter().filter(|(_, delta)| !is_nothing(delta)).collect();
-    if some.is_empty() && !is_read {
-        some.extend(deltas.first());
-    }
-    let mut found = 0;
-    for (ordinal, delta) in &some {
+    let is_known = is_read || !deltas.iter().all(|(_, delta)| is_nothing(delta));
+    let (mut asked, mut found) = (0, 0);
+    for (ordinal, delta) in deltas.iter().filter(|(_, delta)| !is_known || !is_nothing(delta)) {
+        asked += 1;
         found += usize::from(add(table, *ordinal, primary, delta, rt).await?);
     }
     match found {
-        0 => Ok(some.is_empty()),
-        all if all == some.len() => Ok(true),
+        0 => Ok(asked == 0),
+        all if all == asked => Ok(true),
         _ => Err(Error::retry("could not serialize access: a row was inserted or deleted meanwhile")),
     }
 }

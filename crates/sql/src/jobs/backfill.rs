@@ -3,7 +3,6 @@
 use super::progress::{Page, Part, Size, work_through};
 use super::{JobContext, locking, options, set_state, step};
 use crate::catalog::IndexState;
-use crate::catalog::jobs;
 use crate::catalog::relation::TableRef;
 use crate::env::{Environment, IndexBuild, Locking, Scan, Transaction};
 use crate::exec::{self, Entry, split_entry};
@@ -103,10 +102,7 @@ async fn page<'e, E: Environment>(
     Size { batch, attempt }: Size,
     context: &JobContext,
 ) -> Result<Page<'e>> {
-    let catalog = env.catalog();
-    if let Some((id, state)) = context.job {
-        jobs::mine(&catalog, id, env.locality().node, state)?;
-    }
+    let catalog = context.catalog(env)?;
     let Some(plan) = bind(env, table, context)? else { return Ok(Page::empty()) };
     let Some(at) = plan.table().indexes.iter().position(|i| i.id == index) else { return Ok(Page::empty()) };
     let mut txn = env.begin(options(&catalog, context.session, false, attempt));

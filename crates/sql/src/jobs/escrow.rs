@@ -8,12 +8,12 @@ use super::{JobContext, options};
 use crate::catalog::escrow::EscrowProtocol;
 use crate::catalog::escrow_tables::uses_column;
 use crate::catalog::relation::TableRef;
-use crate::catalog::{Check, EscrowColumn, Table, jobs};
+use crate::catalog::{Check, EscrowColumn, Table};
 use crate::ddl::constraint_exists;
 use crate::env::{Environment, Locking, Scan, Transaction};
 use crate::exec::RowWork;
 use bytes::Bytes;
-use meridian_base::escrow::{Late, Share, range as range_of, share_of, share_of_round};
+use meridian_base::escrow::{self, Late, Share, share_of};
 use meridian_base::{ColumnMask, DescriptorId, Key, Result, Write};
 
 /// Moves what the closing sites of a table have, their tokens included, to another site. Nothing
@@ -52,10 +52,7 @@ async fn renewed<'e, E: Environment>(
     Size { batch, attempt }: Size,
     context: &JobContext,
 ) -> Result<Page<'e>> {
-    let catalog = env.catalog();
-    if let Some((id, state)) = context.job {
-        jobs::mine(&catalog, id, env.locality().node, state)?;
-    }
+    let catalog = context.catalog(env)?;
     let of = catalog.table_by_id(table);
     let Some(column) = of.as_ref().and_then(|t| column(t, index)) else { return Ok(Page::empty()) };
     let begin = || {
@@ -66,7 +63,8 @@ async fn renewed<'e, E: Environment>(
     let mut look = begin();
     let scan = Scan { range, columns: ColumnMask::ALL, reverse: false, limit: Some(batch), locking: Locking::None };
     let found = look.scan(site, scan).await?;
-    let shares: Vec<Key> = found.rows.iter().filter_map(|(key, value)| share_of_round(key, value)).collect();
+    let rounds = found.rows.iter().filter(|(key, value)| escrow::is_round(key, value));
+    let shares: Vec<Key> = rounds.map(|(key, _)| escrow::share_of_round(key)).collect();
     let reads = column.sites.iter().map(|site| (*site, shares.clone())).collect();
     let has_share = match shares.is_empty() {
         true => Vec::new(),
@@ -78,7 +76,7 @@ async fn renewed<'e, E: Environment>(
     for (at, share) in shares.into_iter().enumerate() {
         let Some(known) = has_share.iter().position(|of_site| of_site[at].is_some()) else { continue };
         for (of, site) in column.sites.iter().enumerate() {
-            txn.hold(*site, range_of(&share))?;
+            txn.hold(*site, escrow::range(&share))?;
             txn.renew(*site, share.clone(), of == known)?;
         }
         rows += 1;
@@ -132,10 +130,7 @@ async fn page<'e, E: Environment>(
     Size { batch, attempt }: Size,
     context: &JobContext,
 ) -> Result<Page<'e>> {
-    let catalog = env.catalog();
-    if let Some((id, state)) = context.job {
-        jobs::mine(&catalog, id, env.locality().node, state)?;
-    }
+    let catalog = context.catalog(env)?;
     let Some(of) = catalog.table_by_id(table) else { return Ok(Page::empty()) };
     let Some(to) = column(&of, index).and_then(|c| c.open_sites().next()) else {
         return Ok(Page::empty());

@@ -90,6 +90,15 @@ impl JobContext {
         })
     }
 
+    /// The newest catalog, for a page of the job, if that is to be gone on with here.
+    fn catalog<E: Environment>(&self, env: &E) -> Result<Arc<Catalog>> {
+        let catalog = env.catalog();
+        if let Some((id, state)) = self.job {
+            crate::catalog::jobs::mine(&catalog, id, env.locality().node, state)?;
+        }
+        Ok(catalog)
+    }
+
     /// The same with the newest catalog.
     fn now(&self, catalog: &Arc<Catalog>) -> JobContext {
         JobContext { eval: self.eval.with_catalog(catalog.clone()), ..self.clone() }

@@ -14,7 +14,7 @@
 
 use super::backfill::{after, bind, primary_ranges};
 use super::{JobContext, changed, locking, may_try_again, options, pause, step, step_of};
-use crate::catalog::{Catalog, ColumnState, Move, MoveState, Table, jobs};
+use crate::catalog::{Catalog, ColumnState, Move, MoveState, Table};
 use crate::env::{Environment, Scan, Transaction};
 use meridian_base::{ColumnMask, DescriptorId, GroupId, KeyRange, Result, Write};
 
@@ -133,10 +133,7 @@ async fn page<E: Environment>(
     attempt: u32,
     context: &JobContext,
 ) -> Result<Option<KeyRange>> {
-    let catalog = env.catalog();
-    if let Some((id, state)) = context.job {
-        jobs::mine(&catalog, id, env.locality().node, state)?;
-    }
+    let catalog = context.catalog(env)?;
     // Another process may have ended the move while this one slept, and somebody may have begun the
     // next move. Then the range is of homes that no statement writes to any more.
     let is_copied =

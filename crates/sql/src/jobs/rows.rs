@@ -5,7 +5,7 @@ use super::progress::{Page, Part, Size, work_through};
 use super::system::JobSystem;
 use super::{FREE_ATTEMPTS, JobContext, locking, options};
 use crate::catalog::relation::TableRef;
-use crate::catalog::{ColumnState, Table, jobs};
+use crate::catalog::{ColumnState, Table};
 use crate::env::{Environment, Locking, Scan, Transaction};
 use crate::exec::{Interrupt, RowWork, work_on_rows};
 use crate::shared::SessionSequences;
@@ -38,10 +38,7 @@ async fn page<'e, E: Environment>(
     sequences: &SessionSequences<E>,
     context: &JobContext,
 ) -> Result<Page<'e>> {
-    let catalog = env.catalog();
-    if let Some((id, state)) = context.job {
-        jobs::mine(&catalog, id, env.locality().node, state)?;
-    }
+    let catalog = context.catalog(env)?;
     // A region that was dropped meanwhile had no rows, and those of a table that was emptied since
     // are written as the work would leave them.
     let has_rows = |t: &Table| t.groups().any(|g| g == group) && t.primary().id == source.primary().id;

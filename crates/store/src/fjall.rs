@@ -345,11 +345,13 @@ fn merging(tree: &db::AnyTree, take: impl FnOnce() -> db::Snapshot) -> (db::Snap
     }
     let below = snapshot.seqno();
     let merging: Merging = Box::new(move |range, visit| {
-        let bounds = (range.0.map(db::Slice::from), range.1.map(db::Slice::from));
+        // A table is read from the start of the range on, without an end: to look for that in a
+        // block takes as long as to look for the start, and a lookup ends a few entries later.
+        let from: Bound<db::Slice> = range.0.map(db::Slice::from);
         let mut sources: Vec<Source<'_>> = Vec::new();
         for run in version.iter_levels().flat_map(|level| level.iter()) {
             let Some((first, last)) = run.range_overlap_indexes::<&[u8], _>(&range) else { continue };
-            let entries = (first..=last).flat_map(|at| run[at].range(bounds.clone()));
+            let entries = (first..=last).flat_map(|at| run[at].range((from.clone(), Bound::Unbounded)));
             sources.push(Box::new(entries.map(|item| {
                 let item = item?;
                 let is_removed = item.is_tombstone();
@@ -358,24 +360,18 @@ fn merging(tree: &db::AnyTree, take: impl FnOnce() -> db::Snapshot) -> (db::Snap
         }
         if let Some(some) = active.items.front() {
             // The type of these keys has no public name.
-            let mut from = some.key().clone();
-            (from.user_key, from.seqno) = match &bounds.0 {
+            let mut first = some.key().clone();
+            (first.user_key, first.seqno) = match &from {
                 Bound::Included(key) => (key.clone(), db::SeqNo::MAX),
                 Bound::Excluded(key) => (key.clone(), 0),
                 Bound::Unbounded => (db::Slice::from(&[][..]), db::SeqNo::MAX),
             };
-            let is_within = move |key: &[u8]| match range.1 {
-                Bound::Included(end) => key <= end,
-                Bound::Excluded(end) => key < end,
-                Bound::Unbounded => true,
-            };
-            let there = active.items.range(from..).take_while(move |item| is_within(&item.key().user_key));
-            sources.push(Box::new(there.map(|item| {
+            sources.push(Box::new(active.items.range(first..).map(|item| {
                 let (key, value) = (item.key(), item.value().clone());
                 Ok(Entry { key: key.user_key.clone(), value, number: key.seqno, is_removed: key.is_tombstone() })
             })));
         }
-        merge(sources, below, visit)
+        merge(sources, below, range.1, visit)
     });
     (snapshot, Some(merging))
 }

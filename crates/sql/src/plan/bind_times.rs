@@ -53,8 +53,21 @@ impl Binder<'_> {
         if !matches!(small, Expr::Column(_)) || !is_fixed(large) {
             return Ok(None);
         }
-        // The column is converted, so bounds of its own type are only known to some days.
         let near = self.convert(large.clone(), large_type.clone(), small_type, CastContext::Explicit)?;
+        if (small_type, large_type) == (&Type::Date, &Type::Timestamp) && matches!(near, Expr::Const(_)) {
+            let midnight = self.convert(near.clone(), Type::Date, &Type::Timestamp, CastContext::Implicit)?;
+            let same = match cmp {
+                _ if midnight == *large => Some(cmp),
+                // Of the day itself, midnight alone is before it.
+                Cmp::Lt | Cmp::Le => Some(Cmp::Le),
+                Cmp::Gt | Cmp::Ge => Some(Cmp::Gt),
+                _ => None,
+            };
+            if let Some(cmp) = same.filter(|_| matches!(midnight, Expr::Const(_))) {
+                return Ok(Some(Expr::compare(cmp, small.clone(), near)));
+            }
+        }
+        // The column is converted, so bounds of its own type are only known to some days.
         let mut all = vec![Expr::Call(std::sync::Arc::new(f.clone()), args.to_vec())];
         for (of, days) in [([Cmp::Ge, Cmp::Gt], -DAYS_BETWEEN_ZONES), ([Cmp::Le, Cmp::Lt], DAYS_BETWEEN_ZONES)] {
             if cmp != Cmp::Eq && !of.contains(&cmp) {

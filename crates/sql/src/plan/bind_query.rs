@@ -320,14 +320,9 @@ impl Binder<'_> {
         let is_grouped = grouped || !aggs.is_empty() || having.is_some();
         if is_grouped {
             if let Some(lock) = locks.first() {
-                let with = match (grouped, having.is_some()) {
-                    (true, _) => "GROUP BY clause",
-                    (false, true) => "HAVING clause",
-                    (false, false) => "aggregate functions",
-                };
-                return Err(locks::not_allowed(lock.locking, with));
+                return Err(locks::not_allowed(lock.locking, clause_of_groups(grouped, having.is_some())));
             }
-            self.add_dependent_keys(&mut keys);
+            let written = self.add_dependent_keys(&mut keys);
             let names = self.scope().cols.clone();
             let check = |e: &mut Expr| regroup(e, &keys, from_cols, &names);
             for (item, _) in &mut items {
@@ -340,6 +335,12 @@ impl Binder<'_> {
                 w.order.iter_mut().try_for_each(|k| check(&mut k.expr))?;
             }
             sets.iter_mut().flat_map(|(_, _, args)| args).try_for_each(&check)?;
+            // Of the keys that were not written, those that nothing asks for would only be read.
+            let of_windows = windows.iter().flat_map(|(_, w, _)| w.exprs());
+            let of_rows = items.iter().map(|(item, _)| &item.expr).chain(sort.iter().map(|k| &k.expr)).chain(&having);
+            let of_sets = sets.iter().flat_map(|(_, _, args)| args);
+            let above = of_rows.chain(distinct.iter().flatten().flatten()).chain(of_windows).chain(of_sets);
+            retain_used(&mut keys, written, above);
             let aggs = aggs.into_iter().map(|(id, call, _)| (id, call)).collect();
             rel = Rel::Aggregate { input: Box::new(rel), keys, aggs };
             if let Some(h) = having {
@@ -545,8 +546,9 @@ impl Binder<'_> {
         Err(self.at(error, *span))
     }
 
-    /// Columns of a table whose primary key is grouped by depend on it: they are keys too.
-    fn add_dependent_keys(&mut self, keys: &mut Vec<(ColId, Expr)>) {
+    /// Columns of a table whose primary key is grouped by depend on it: they are keys too. How many
+    /// keys there were before.
+    fn add_dependent_keys(&mut self, keys: &mut Vec<(ColId, Expr)>) -> usize {
         let scope = self.scopes.last().expect("a select has a scope");
         let mut tables: Vec<(&str, DescriptorId)> = Vec::new();
         for c in &scope.cols {
@@ -567,7 +569,9 @@ impl Binder<'_> {
                 more.extend(cols.map(|c| (c.id, Expr::Column(c.id))));
             }
         }
+        let written = keys.len();
         keys.extend(more);
+        written
     }
 
     /// An expression of `ORDER BY`, `GROUP BY` or `DISTINCT ON`: a position, an output column's
@@ -789,4 +793,22 @@ fn figure(e: &Ast) -> Option<String> {
         },
         _ => return None,
     })
+}
+
+/// Leaves the first keys, and of the others those that expressions use.
+fn retain_used<'e>(keys: &mut Vec<(ColId, Expr)>, first: usize, exprs: impl Iterator<Item = &'e Expr>) {
+    if keys.len() > first {
+        let used: BTreeSet<ColId> = exprs.flat_map(Expr::columns).collect();
+        let others = keys.split_off(first);
+        keys.extend(others.into_iter().filter(|(id, _)| used.contains(id)));
+    }
+}
+
+/// What makes groups of a query's rows.
+fn clause_of_groups(has_keys: bool, has_having: bool) -> &'static str {
+    match (has_keys, has_having) {
+        (true, _) => "GROUP BY clause",
+        (false, true) => "HAVING clause",
+        (false, false) => "aggregate functions",
+    }
 }

@@ -72,7 +72,7 @@ explain select id, max(a) from gi group by id order by id limit 2;
 QUERY PLAN
 Limit
   ->  Group in order
-        Group Key: gi.id, gi.a, gi.b, gi.c
+        Group Key: gi.id
         ->  Seq Scan on gi  (rows=4000)
 Regions: us-east1
 (EXPLAIN)
@@ -143,7 +143,7 @@ explain select gi.id, gi.c, count(*) from gi join gi h on h.a = gi.id group by g
 QUERY PLAN
 Limit
   ->  Group in order
-        Group Key: gi.id, gi.a, gi.b, gi.c
+        Group Key: gi.id, gi.c
         ->  Lookup Join  (rows=4000)
               ->  Seq Scan on gi  (rows=4000)
               ->  Index Only Scan using gi_ab on gi h  (rows=1)

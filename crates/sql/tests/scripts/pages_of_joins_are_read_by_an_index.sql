@@ -114,7 +114,7 @@ Limit
   ->  Filter
         Filter: (sum() > 8)
         ->  Group in order
-              Group Key: o.id, o.user_id, o.status, o.created
+              Group Key: o.id
               ->  Lookup Join  (rows=20000)
                     ->  Seq Scan on po o  (rows=10000)
                     ->  Index Scan using pi_order on pi  (rows=2)
@@ -127,7 +127,7 @@ explain select o.id, pu.id, pu.name, sum(pi.qty) from po o join pu on pu.id = o.
 QUERY PLAN
 Limit
   ->  Group in order
-        Group Key: o.id, pu.id, o.user_id, o.status, o.created, pu.name, pu.country, pu.created
+        Group Key: o.id, pu.id, pu.name
         ->  Lookup Join  (rows=20000)
               ->  Lookup Join  (rows=10000)
                     ->  Seq Scan Backward on po o  (rows=10000)
@@ -145,7 +145,7 @@ Limit
   ->  Filter
         Filter: (count() > 3)
         ->  Group in order
-              Group Key: pu.id, pu.name, pu.country, pu.created
+              Group Key: pu.id, pu.name
               ->  Lookup Left Join  (rows=10000)
                     ->  Seq Scan on pu  (rows=1000)
                     ->  Index Only Scan using po_user on po o  (rows=10)

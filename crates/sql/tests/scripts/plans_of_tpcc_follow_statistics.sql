@@ -206,7 +206,7 @@ EXPLAIN SELECT count(*) FROM (SELECT max(d_next_o_id) - 1, max(o_id) FROM distri
 QUERY PLAN
 Aggregate
   ->  Group
-        Group Key: district.d_w_id, district.d_id, district.d_name, district.d_tax, district.d_ytd, district.d_next_o_id
+        Group Key: district.d_w_id, district.d_id
         ->  Lookup Join  (rows=2000)
               ->  Seq Scan on district  (rows=20)
               ->  Index Scan using orders_pkey on orders  (rows=100)

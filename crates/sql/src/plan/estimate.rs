@@ -7,6 +7,7 @@
 
 use super::path::{self, Part, Path, Place, Range};
 use super::rel::Rel;
+use crate::catalog::descriptor::Index;
 use crate::catalog::relation::TableRef;
 use crate::plan::expr::{Cmp, ColId, Expr};
 use crate::statistics::{ColumnStatistics, TableStatistics, key_of};
@@ -48,6 +49,9 @@ pub(super) const HALF_RANGE: f64 = 1.0 / 3.0;
 const RANGE: f64 = 0.1;
 /// The same, if both bounds get their values later (PostgreSQL's `DEFAULT_RANGE_INEQ_SEL`).
 const LATER_RANGE: f64 = 0.005;
+/// What each character that is looked for within texts leaves of them, and all of these.
+const WITHIN_TEXT: f64 = 0.75;
+const WITHIN_TEXT_MIN: f64 = 0.02;
 /// How many values a column has that was not counted.
 const DISTINCT: f64 = 200.0;
 
@@ -153,7 +157,7 @@ impl Known {
         table.statistics.column(ordinal, ty).map(|c| (c, ty))
     }
     /// How many values a column has.
-    fn distinct(&self, id: ColId) -> Option<f64> {
+    pub(super) fn distinct(&self, id: ColId) -> Option<f64> {
         match self.column(id) {
             Some((c, _)) => Some((c.distinct as f64).max(1.0)),
             None => self.at(id).map(|(t, _)| DISTINCT.min(t.statistics.rows as f64).max(1.0)),
@@ -250,7 +254,9 @@ impl Known {
                 Some(Datum::Text(text)) => {
                     let plain: String = text.as_str().chars().take_while(|c| !matches!(c, '%' | '_' | '\\')).collect();
                     if plain.is_empty() {
-                        return valued * SOME;
+                        let told = text.as_str().chars().filter(|c| !matches!(c, '%' | '_')).count();
+                        let told = i32::try_from(told).unwrap_or(i32::MAX);
+                        return valued * (SOME * WITHIN_TEXT.powi(told)).max(WITHIN_TEXT_MIN);
                     }
                     let Ok(mut low) = key_of(&Datum::text(plain), ty) else { return valued * RANGE };
                     // Without the end of the text: what begins with it.
@@ -269,8 +275,9 @@ impl Known {
 
     /// The part of the rows that meets all of some conditions.
     pub(crate) fn selectivity(&self, conds: &[Expr]) -> f64 {
-        // Bounds of one column belong together.
+        // Bounds of one column belong together, and equalities of two tables' columns.
         let mut ranges: BTreeMap<ColId, Range> = BTreeMap::new();
+        let mut pairs: BTreeMap<(ColId, ColId), Vec<(ColId, ColId)>> = BTreeMap::new();
         let mut part = 1.0;
         for c in conds {
             match bound(c) {
@@ -279,21 +286,72 @@ impl Known {
                     let side = if is_lower { &mut range.lower } else { &mut range.upper };
                     side.push((value.clone(), true));
                 }
-                _ => part *= self.of_one(c),
+                _ => match self.pair(c) {
+                    Some((tables, columns)) => pairs.entry(tables).or_default().push(columns),
+                    None => part *= self.of_one(c),
+                },
             }
         }
+        let part = pairs.values().fold(part, |part, columns| part * self.of_pair(columns));
         ranges.iter().fold(part, |part, (id, range)| part * self.within(*id, range))
+    }
+    /// The first columns of two tables that a condition says a column of each of equals the
+    /// other's, and these, the table with the smaller number first.
+    fn pair(&self, c: &Expr) -> Option<((ColId, ColId), (ColId, ColId))> {
+        let Expr::Compare(Cmp::Eq, p) = c else { return None };
+        let (Expr::Column(a), Expr::Column(b)) = (bare(&p.0), bare(&p.1)) else { return None };
+        let (a, b) = (self.origin(*a), self.origin(*b));
+        let base = |id: ColId| self.at(id).map(|(_, ordinal)| id - ordinal);
+        let (of_a, of_b) = (base(a)?, base(b)?);
+        match of_a.cmp(&of_b) {
+            std::cmp::Ordering::Less => Some(((of_a, of_b), (a, b))),
+            std::cmp::Ordering::Equal => None,
+            std::cmp::Ordering::Greater => Some(((of_b, of_a), (b, a))),
+        }
+    }
+    /// The part of all pairs of rows of two tables that are alike in these columns. As PostgreSQL
+    /// has it for one column. Of several, a table has no more combinations of values than rows; and
+    /// those of a unique index are one row each.
+    fn of_pair(&self, columns: &[(ColId, ColId)]) -> f64 {
+        let alone: f64 = columns.iter().map(|(a, b)| self.of_equal_columns(*a, *b)).product();
+        if columns.len() == 1 {
+            return alone;
+        }
+        // Of each side: what its keys say, and what its combinations of values do.
+        let of_side = |side: Vec<ColId>| {
+            let (table, _) = self.at(*side.first()?)?;
+            let rows = (table.statistics.rows as f64).max(1.0);
+            let ordinals: Vec<u32> = side.iter().map(|id| self.at(*id).map(|(_, ordinal)| ordinal)).collect::<Option<_>>()?;
+            let of_key = |index: &Index| {
+                let has = |ordinal: u32| index.columns.iter().any(|c| c.ordinal == ordinal);
+                let is_covered = index.columns.iter().all(|c| ordinals.contains(&c.ordinal));
+                let others = columns.iter().zip(&ordinals).filter(|(_, ordinal)| !has(**ordinal));
+                let others: f64 = others.map(|((a, b), _)| self.of_equal_columns(*a, *b)).product();
+                (index.unique && is_covered).then_some(others / rows)
+            };
+            let of_keys = table.table.indexes.iter().filter_map(of_key).max_by(f64::total_cmp);
+            let combinations = side.iter().filter_map(|id| self.distinct(*id)).product::<f64>().min(rows).max(1.0);
+            Some((of_keys, 1.0 / combinations))
+        };
+        let sides = [columns.iter().map(|c| c.0).collect(), columns.iter().map(|c| c.1).collect()];
+        let sides: Vec<(Option<f64>, f64)> = sides.into_iter().filter_map(of_side).collect();
+        let of_keys = sides.iter().filter_map(|side| side.0).min_by(f64::total_cmp);
+        let told = of_keys.or_else(|| sides.iter().map(|side| side.1).min_by(f64::total_cmp));
+        told.map_or(alone, |told| alone.max(told))
+    }
+    fn of_equal_columns(&self, a: ColId, b: ColId) -> f64 {
+        match (self.distinct(a), self.distinct(b)) {
+            (Some(a), Some(b)) => 1.0 / a.max(b),
+            (Some(d), None) | (None, Some(d)) => 1.0 / d,
+            (None, None) => 0.01,
+        }
     }
     fn of_one(&self, c: &Expr) -> f64 {
         let part = match c {
             Expr::Const(Datum::Bool(true)) => 1.0,
             Expr::Const(_) => 0.0,
             Expr::Compare(Cmp::Eq, p) => match (bare(&p.0), bare(&p.1)) {
-                (Expr::Column(a), Expr::Column(b)) => match (self.distinct(*a), self.distinct(*b)) {
-                    (Some(a), Some(b)) => 1.0 / a.max(b),
-                    (Some(d), None) | (None, Some(d)) => 1.0 / d,
-                    (None, None) => 0.01,
-                },
+                (Expr::Column(a), Expr::Column(b)) => self.of_equal_columns(*a, *b),
                 (Expr::Column(id), value) | (value, Expr::Column(id)) if self.at(*id).is_some() => self.equal(*id, value),
                 _ => 0.01,
             },

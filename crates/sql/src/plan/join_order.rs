@@ -2,6 +2,7 @@
 //! those that give their first rows early, if a limit leaves the others unread.
 
 use super::access;
+use super::equals::{self, Member};
 use super::estimate::{self, Known};
 use super::rel::Rel;
 use crate::plan::expr::{Cmp, ColId, Expr};
@@ -24,6 +25,12 @@ const WORTH: f64 = 0.5;
 /// The leaves of a cluster of inner joins, and the conditions on them.
 struct Cluster<'c> {
     leaves: Vec<&'c Rel>,
+    /// Columns of different leaves that equal each other.
+    classes: Vec<Class>,
+    /// For pairs of leaves that several equalities tie: how many times as many rows these leave as
+    /// if they had nothing to do with each other.
+    pairs: Vec<(usize, f64)>,
+    /// The other conditions.
     usable: Vec<&'c Expr>,
     /// The leaves that each condition is about.
     about: Vec<usize>,
@@ -32,9 +39,57 @@ struct Cluster<'c> {
     /// The rows of each leaf, and what it takes to read them.
     alone: Vec<(f64, f64)>,
     known: &'c Known,
-    /// By leaf and conditions: what it takes to look up the partners of one row.
-    lookups: BTreeMap<(usize, u128), Option<access::Lookup>>,
+    /// By leaf, classes and conditions: what it takes to look up the partners of one row.
+    lookups: BTreeMap<(usize, u64, u128), Option<access::Lookup>>,
 }
+
+/// Columns that equal each other.
+struct Class {
+    members: Vec<Member>,
+    /// How many values each has. `None`: nobody knows.
+    distinct: Vec<Option<f64>>,
+    /// Those that have one value each, by conditions of their leaves' own.
+    is_fixed: Vec<bool>,
+}
+
+impl Class {
+    fn of(members: Vec<Member>, fixed: &BTreeSet<ColId>, known: &Known) -> Class {
+        let distinct = members.iter().map(|(_, id)| known.distinct(*id)).collect();
+        let is_fixed = members.iter().map(|(_, id)| fixed.contains(id)).collect();
+        Class { members, distinct, is_fixed }
+    }
+
+    /// Of all combinations of rows of a set of leaves, the part in which the columns are equal:
+    /// every value of a column has partners in those with more values.
+    fn part(&self, set: usize) -> f64 {
+        let within = || (0..self.members.len()).filter(|i| set & (1 << self.members[*i].0) != 0);
+        let most =
+            within().filter_map(|i| self.distinct[i]).fold(None, |most: Option<f64>, d| Some(most.map_or(d, |m| m.max(d))));
+        let of = |i: usize| self.distinct[i].or(most).unwrap_or(UNKNOWN_DISTINCT);
+        let (mut all, mut least, mut fixed): (f64, Option<f64>, bool) = (1.0, None, false);
+        for i in within() {
+            // All values that are fixed are the same one.
+            if self.is_fixed[i] && std::mem::replace(&mut fixed, true) {
+                continue;
+            }
+            all *= of(i);
+            least = Some(least.map_or(of(i), |least| least.min(of(i))));
+        }
+        least.map_or(1.0, |least| least / all)
+    }
+
+    /// A member in a leaf, and one in a set of leaves.
+    fn equality(&self, leaf: usize, set: usize) -> Option<Expr> {
+        let (_, own) = self.members.iter().find(|(of, _)| *of == leaf)?;
+        let (_, other) = self.members.iter().find(|(of, _)| set & (1 << of) != 0)?;
+        Some(equals::equal(*other, *own))
+    }
+}
+
+/// How many values two columns have that nothing is known about.
+const UNKNOWN_DISTINCT: f64 = 100.0;
+/// There is a bit for each class.
+const CLASSES_MAX: usize = 64;
 
 /// The order in which leaves are joined: each to what the ones before it come to.
 pub(super) fn by_cost(leaves: &[Option<Rel>], conds: &[Expr], asked: Option<Asked>, known: &Known) -> Option<Vec<usize>> {
@@ -43,7 +98,7 @@ pub(super) fn by_cost(leaves: &[Option<Rel>], conds: &[Expr], asked: Option<Aske
     if n < 2 || n > usize::BITS as usize - 1 || conds.len() > 128 || !leaves.iter().all(|l| known.covers(l)) {
         return None;
     }
-    let mut cluster = Cluster::new(leaves, conds, known);
+    let mut cluster = Cluster::new(leaves, conds, known)?;
     if n > ALL_ORDERS_MAX {
         return cluster.step_by_step();
     }
@@ -54,9 +109,18 @@ pub(super) fn by_cost(leaves: &[Option<Rel>], conds: &[Expr], asked: Option<Aske
 }
 
 impl<'c> Cluster<'c> {
-    fn new(leaves: Vec<&'c Rel>, conds: &'c [Expr], known: &'c Known) -> Cluster<'c> {
+    fn new(leaves: Vec<&'c Rel>, conds: &'c [Expr], known: &'c Known) -> Option<Cluster<'c>> {
         let sets: Vec<BTreeSet<ColId>> = leaves.iter().map(|l| l.cols().into_iter().collect()).collect();
-        let usable: Vec<&Expr> = conds.iter().filter(|c| !c.is_volatile()).collect();
+        let leaf_of = |id: ColId| sets.iter().position(|set| set.contains(&id));
+        let of_classes = equals::classes(conds, leaf_of);
+        if of_classes.len() > CLASSES_MAX {
+            return None;
+        }
+        let says = |c: &Expr| {
+            let (a, b) = equals::equality(c)?;
+            of_classes.iter().find(|class| [a, b].iter().all(|id| class.iter().any(|member| member.1 == *id)))
+        };
+        let usable: Vec<&Expr> = conds.iter().filter(|c| !c.is_volatile() && says(c).is_none()).collect();
         let about = |c: &Expr| {
             let cols = c.columns();
             (0..leaves.len()).filter(|i| cols.iter().any(|id| sets[*i].contains(id))).fold(0, |mask, i| mask | 1 << i)
@@ -66,7 +130,17 @@ impl<'c> Cluster<'c> {
         let part = |c: &Expr| known.selectivity(&estimate::telling(std::iter::once(c), &fixed));
         let parts = usable.iter().map(|c| part(c)).collect();
         let alone = leaves.iter().map(|l| (access::rows(l, &[], known), access::cost(l, known))).collect();
-        Cluster { leaves, usable, about, parts, alone, known, lookups: BTreeMap::new() }
+        let classes: Vec<Class> = of_classes.into_iter().map(|members| Class::of(members, &fixed, known)).collect();
+        let mut pairs = Vec::new();
+        for (a, b) in (0..leaves.len()).flat_map(|b| (0..b).map(move |a| (a, b))) {
+            let tied: Vec<Expr> = classes.iter().filter_map(|class| class.equality(b, 1 << a)).collect();
+            let tied = estimate::telling(tied.iter(), &fixed);
+            if tied.len() > 1 {
+                let alone: f64 = tied.iter().map(|c| known.selectivity(std::slice::from_ref(c))).product();
+                pairs.push((1 << a | 1 << b, known.selectivity(&tied) / alone.max(f64::MIN_POSITIVE)));
+            }
+        }
+        Some(Cluster { leaves, classes, pairs, usable, about, parts, alone, known, lookups: BTreeMap::new() })
     }
 
     fn len(&self) -> usize {
@@ -80,7 +154,9 @@ impl<'c> Cluster<'c> {
     fn rows_of(&self, set: usize) -> f64 {
         let leaves: f64 = (0..self.len()).filter(|i| set & (1 << i) != 0).map(|i| self.alone[i].0).product();
         let conds: f64 = (0..self.about.len()).filter(|c| self.about[*c] & !set == 0).map(|c| self.parts[c]).product();
-        (leaves * conds).max(access::FEW)
+        let equal: f64 = self.classes.iter().map(|class| class.part(set)).product();
+        let pairs: f64 = self.pairs.iter().filter(|(pair, _)| pair & !set == 0).map(|(_, times)| times).product();
+        (leaves * conds * equal * pairs).max(access::FEW)
     }
 
     /// What it takes to join one more leaf to a set. `part`: of the joined rows, how many are used.
@@ -91,14 +167,17 @@ impl<'c> Cluster<'c> {
             .collect();
         let (all, (right, scan)) = (self.rows_of(set), self.alone[leaf]);
         let left = all * part;
-        let has_keys = of_step.iter().any(|c| matches!(self.usable[*c], Expr::Compare(Cmp::Eq, _)));
+        let equal: Vec<Option<Expr>> = self.classes.iter().map(|class| class.equality(leaf, set)).collect();
+        let has_keys =
+            equal.iter().any(Option::is_some) || of_step.iter().any(|c| matches!(self.usable[*c], Expr::Compare(Cmp::Eq, _)));
         let whole = match has_keys {
             true => scan + estimate::cost_of_hash(left, right).min(estimate::cost_of_hash(right, all)),
             false => scan + estimate::cost_of_loop(left, right),
         };
-        let key = (leaf, of_step.iter().fold(0u128, |mask, c| mask | 1 << c));
+        let tied = equal.iter().enumerate().filter(|(_, c)| c.is_some()).fold(0u64, |mask, (class, _)| mask | 1 << class);
+        let key = (leaf, tied, of_step.iter().fold(0u128, |mask, c| mask | 1 << c));
         let lookup = self.lookups.entry(key).or_insert_with(|| {
-            let conds: Vec<Expr> = of_step.iter().map(|c| self.usable[*c].clone()).collect();
+            let conds: Vec<Expr> = equal.into_iter().flatten().chain(of_step.iter().map(|c| self.usable[*c].clone())).collect();
             access::lookup(self.leaves[leaf], &conds, self.known)
         });
         let step = lookup.as_ref().map_or(whole, |l| self.known.cost_of_lookups(left, &l.path, l.cost).min(whole));

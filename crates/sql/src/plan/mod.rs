@@ -25,6 +25,7 @@ mod bind_times;
 mod bind_with;
 mod binder;
 mod dml;
+mod equals;
 mod estimate;
 pub(crate) mod eval;
 pub(crate) mod expr;

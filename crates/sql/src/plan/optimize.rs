@@ -1,6 +1,7 @@
 //! Moves conditions down to where the rows come from, and orders inner joins.
 
 use super::access;
+use super::equals;
 use super::estimate::Known;
 use super::grouped;
 use super::join_order::{self, Asked};
@@ -202,8 +203,32 @@ fn push_test(
     to_right.extend(implied(&known, &computed_by(&right)).into_iter().filter(is_of_right));
     let on = on.into_iter().map(|c| subqueries(c, uses)).collect();
     uses.asked.set(asked);
-    let (left, right) = (Box::new(push(left, to_left, uses)), Box::new(push(right, to_right, uses)));
-    above_of(Rel::Join { kind, left, right, on }, above, uses)
+    let (left, right) = (push(left, to_left, uses), push(right, to_right, uses));
+    above_of(tested(kind, left, right, on, uses.known), above, uses)
+}
+
+/// A semi-join or an anti-join. What it says of the first of several joined relations it says
+/// before these are joined, unless they leave out rows themselves.
+fn tested(kind: JoinKind, left: Rel, right: Rel, on: Vec<Expr>, known: &Known) -> Rel {
+    let is_of = |rel: &Rel, id: &ColId| rel.cols().contains(id);
+    let may_sink = |left: &Rel| {
+        let Rel::Join { kind: JoinKind::Inner, left: first, .. } = left else { return false };
+        let mut used: Vec<ColId> = on.iter().flat_map(Expr::columns).chain(right.free_columns()).collect();
+        used.retain(|id| is_of(left, id));
+        used.iter().all(|id| is_of(first, id))
+            && !used.is_empty()
+            && !on.iter().any(Expr::is_volatile)
+            && known.covers(left)
+            && access::rows(first, &[], known) <= access::rows(left, &[], known)
+    };
+    let sinks = may_sink(&left);
+    match left {
+        Rel::Join { kind: of_left, left: first, right: second, on: own } if sinks => {
+            let left = Box::new(tested(kind, *first, right, on, known));
+            Rel::Join { kind: of_left, left, right: second, on: own }
+        }
+        left => Rel::Join { kind, left: Box::new(left), right: Box::new(right), on },
+    }
 }
 
 /// A left join, which becomes an inner one if a condition drops all rows without a partner, and an
@@ -604,6 +629,8 @@ fn inner_cluster(rel: Rel, above: Vec<Expr>, asked: Option<Asked>, uses: &Uses) 
     });
     let mut left: Vec<Option<Rel>> = leaves.into_iter().zip(own).map(|(leaf, conds)| Some(push(leaf, conds, uses))).collect();
     let mut have: BTreeSet<ColId> = BTreeSet::new();
+    let classes = equals::classes(&pending, |id| sets.iter().position(|set| set.contains(&id)));
+    let mut linked = equals::Linked::new(&classes);
     let leaf_of = match left.len() > LEAVES_SCORED {
         true => sets.iter().enumerate().flat_map(|(at, set)| set.iter().map(move |id| (*id, at))).collect(),
         false => HashMap::new(),
@@ -635,6 +662,7 @@ fn inner_cluster(rel: Rel, above: Vec<Expr>, asked: Option<Asked>, uses: &Uses) 
             .into_iter()
             .partition(|c| !c.is_volatile() && c.columns().iter().all(|id| !all.contains(id) || have.contains(id)));
         pending = rest;
+        let on = linked.join(on, next, |leaf| leaf != next && left[leaf].is_none());
         let on: Vec<Expr> = on.into_iter().map(|c| subqueries(c, uses)).collect();
         result = Some(match result {
             None => right.filtered(on),

@@ -87,7 +87,7 @@ EXPLAIN SELECT count(*) FROM users u JOIN rides r ON r.rider = u.id AND r.city =
 ----
 QUERY PLAN
 Aggregate
-  ->  Hash Join  (rows=1000)
+  ->  Hash Join  (rows=5000)
         Hash Cond: (r.rider = u.id) AND (r.city = u.city)
         ->  Seq Scan on rides r  (rows=5000)
               Regions: asia-northeast1, europe-west1, us-east1 (round trips between regions: 1)

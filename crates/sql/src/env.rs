@@ -303,6 +303,23 @@ pub trait RowVisitor: Send {
     fn restart(&mut self);
 }
 
+/// A range of a group as of one moment, which any thread may read: of what the range covers, each a
+/// part.
+pub trait SharedScan: Send + Sync {
+    /// Shows the values of a page to `row`, from the start of a part on, in the order of the keys.
+    /// `Break` ends the page behind a value.
+    fn page(&self, part: &KeyRange, rows: usize, row: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<SharedPage>;
+}
+
+/// What is known after a page.
+#[derive(Debug)]
+pub struct SharedPage {
+    /// What is left of the part.
+    pub rest: Option<KeyRange>,
+    /// When the newest of its rows was written.
+    pub newest: Timestamp,
+}
+
 /// A transaction at its gateway: reads are recorded for certification, writes are buffered and
 /// overlay its own reads.
 ///
@@ -381,6 +398,16 @@ pub trait Transaction: Send + 'static {
     /// The same without locks, for a visitor if the rows are here.
     fn visit(&mut self, group: GroupId, scan: Scan, _: &mut dyn RowVisitor) -> impl Future<Output = Result<Visited>> + Send {
         async move { Ok(Visited::Fetched(self.scan(group, scan).await?)) }
+    }
+    /// The same for several threads. From now on the whole range counts as read. `None`: it has to
+    /// be read page by page.
+    fn share_scan(&mut self, group: GroupId, scan: Scan) -> impl Future<Output = Result<Option<Arc<dyn SharedScan>>>> + Send {
+        let _ = (group, scan);
+        async { Ok(None) }
+    }
+    /// What a page of [`Transaction::share_scan`] has shown is part of what the transaction knows.
+    fn has_seen(&mut self, group: GroupId, newest: Timestamp) {
+        let _ = (group, newest);
     }
     /// Buffers a write. 53200 if the transaction grows too large.
     fn write(&mut self, group: GroupId, write: Write) -> Result<()>;

@@ -30,6 +30,7 @@ mod results;
 mod rotation;
 mod secure;
 mod senders;
+mod several_threads;
 mod shell;
 mod stalls;
 mod strangers;

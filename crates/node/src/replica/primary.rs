@@ -480,13 +480,7 @@ impl Replica {
         scan: &Scan,
         visitor: &mut dyn RowVisitor,
     ) -> Result<(Option<KeyRange>, Timestamp)> {
-        let at = match self.settled_snapshot(view) {
-            Some(at) => {
-                (view.snapshot, view.is_settled) = (Some(at), true);
-                at
-            }
-            None => self.gate(view, &Target::Range(scan.range.clone()), scan.columns | ColumnMask::EXISTENCE).await?,
-        };
+        let at = self.snapshot_of(view, &Target::Range(scan.range.clone()), scan.columns).await?;
         let limits = page_limits(scan.limit);
         let mut newest = Timestamp::MIN;
         let rest = self.store.visit(&scan.range, at, scan.reverse, limits, visitor.is_brief(), &mut |key, written, value| {
@@ -495,6 +489,18 @@ impl Replica {
         })?;
         self.check_lease()?;
         Ok((rest, newest))
+    }
+
+    /// Where the transaction reads, once all that may change the target up to there has been
+    /// applied.
+    pub(super) async fn snapshot_of(&self, view: &mut View, target: &Target, columns: ColumnMask) -> Result<Timestamp> {
+        match self.settled_snapshot(view) {
+            Some(at) => {
+                (view.snapshot, view.is_settled) = (Some(at), true);
+                Ok(at)
+            }
+            None => self.gate(view, target, columns | ColumnMask::EXISTENCE).await,
+        }
     }
 
     /// How far a number may go by deltas of this site; `None` if it has no share of it. No queue is

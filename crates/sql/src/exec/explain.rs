@@ -168,6 +168,14 @@ impl Tree<'_> {
         }
     }
 
+    /// How many pieces of a scan several threads have read at once.
+    fn pieces(&mut self, node: &Node, depth: usize) {
+        let stat = self.stats.as_ref().and_then(|stats| stats.get(&(std::ptr::from_ref(node) as usize)));
+        if let Some(pieces) = stat.map(|stat| stat.pieces).filter(|pieces| *pieces > 0) {
+            self.note(depth, format!("Read at Once: {pieces} pieces"));
+        }
+    }
+
     /// A line about regions.
     fn place(&mut self, depth: usize, note: Note) {
         self.note(depth, note.text);
@@ -255,6 +263,7 @@ impl Tree<'_> {
     /// A scan and its regions.
     fn table(&mut self, node: &Arc<Node>, s: &Scan, depth: usize, measured: &str) {
         self.scan(s, depth, measured);
+        self.pieces(node, depth);
         let is_limited = self.limited == Some(Arc::as_ptr(node) as usize);
         match self.places.of_scan(s, is_limited) {
             Some(note) => self.place(depth, note),

@@ -132,6 +132,8 @@ pub(crate) struct Stat {
     pub(crate) loops: u64,
     /// Bytes in temporary files.
     pub(crate) disk: u64,
+    /// How many pieces of it were read at once.
+    pub(crate) pieces: u64,
 }
 
 impl<T: Transaction> Runtime<'_, T> {
@@ -194,6 +196,12 @@ impl<T: Transaction> Runtime<'_, T> {
             stats.entry(Arc::as_ptr(node) as usize).or_default().disk += bytes;
         }
     }
+    /// For `EXPLAIN ANALYZE`: so many pieces of a scan are read at once.
+    fn note_pieces(&mut self, node: &Arc<crate::plan::node::Node>, pieces: usize) {
+        if let Some(stats) = &mut self.shared.stats {
+            stats.entry(Arc::as_ptr(node) as usize).or_default().pieces = pieces as u64;
+        }
+    }
     /// What the statement holds.
     fn held(&self) -> usize {
         self.shared.memory + self.shared.lasting
@@ -226,6 +234,7 @@ impl<T: Transaction> Runtime<'_, T> {
     fn piece(&self) -> usize {
         (self.most() / 8).max(self.ctx.memory_bytes_max / 64)
     }
+    /// Accounts for so many bytes, or 53200.
     fn hold(&mut self, bytes: usize) -> Result<()> {
         self.shared.memory += bytes;
         let held = self.held();

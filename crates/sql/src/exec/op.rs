@@ -122,11 +122,11 @@ impl Op {
         }
     }
 
-    async fn scan<T: Transaction>(&mut self, node: &Node, rt: &mut Runtime<'_, T>, want: usize) -> Result<Option<Vec<Row>>> {
+    async fn scan<T: Transaction>(&mut self, node: &Arc<Node>, rt: &mut Runtime<'_, T>, want: usize) -> Result<Option<Vec<Row>>> {
         rt.pause().await?;
-        let Node::Scan(s) = node else { return Ok(None) };
+        let Node::Scan(s) = &**node else { return Ok(None) };
         if matches!(self.state, State::New) {
-            self.state = State::Scan(ScanState::new(s, &self.frame, rt, want).await?);
+            self.state = State::Scan(ScanState::new((node, s), &self.frame, rt, want).await?);
         }
         let State::Scan(state) = &mut self.state else { return Ok(None) };
         state.next(s, &self.skip, &self.frame, rt, want).await

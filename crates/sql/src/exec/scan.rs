@@ -3,6 +3,7 @@
 //! A table may have its rows in several groups. Single keys are looked for in the near one first
 //! ([`get_anywhere`]).
 
+use super::batch::Ahead;
 use super::entries::{column_of, decode_key, split_entry};
 use super::eval::{Frame, Row, all_true, filter};
 use super::groups::{Groups, get_anywhere};
@@ -11,24 +12,38 @@ use super::sieve::{is_sieved, sieved_page, sifted};
 use super::skip::Skip;
 use super::{BATCH, Runtime};
 use crate::env::{Locking, OnLocked, Savepoint, Transaction};
-use crate::plan::node::Scan;
+use crate::plan::node::{Node, Scan};
 use crate::types::{Datum, RowView};
 use bytes::Bytes;
 use meridian_base::{Error, GroupId, Key, KeyRange, Result};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Where a scan is.
 pub(crate) struct ScanState {
     work: Work,
     page: usize,
+    /// Several threads read it.
+    ahead: Option<Box<Ahead>>,
 }
 
 /// How often a page is read again because others changed its rows while they were being locked.
 pub(super) const RELOCKS_MAX: u32 = 100;
 impl ScanState {
     /// At the begin of a scan, of which about `want` rows will be used.
-    pub(super) async fn new<T: Transaction>(s: &Scan, frame: &Frame, rt: &mut Runtime<'_, T>, want: usize) -> Result<ScanState> {
-        Ok(ScanState { work: work(s, frame, rt, want).await?, page: want.clamp(1, BATCH) })
+    pub(super) async fn new<T: Transaction>(
+        (node, s): (&Arc<Node>, &Arc<Scan>),
+        frame: &Frame,
+        rt: &mut Runtime<'_, T>,
+        want: usize,
+    ) -> Result<ScanState> {
+        let mut work = work(s, frame, rt, want).await?;
+        let ahead = match &mut work {
+            Work::Ranges { cursors, .. } if want >= BATCH && is_sieved(s) => Ahead::of(s, cursors, frame, rt).await?,
+            _ => None,
+        };
+        ahead.iter().filter_map(Ahead::width).for_each(|pieces| rt.note_pieces(node, pieces));
+        Ok(ScanState { work, page: want.clamp(1, BATCH), ahead: ahead.map(Box::new) })
     }
 
     /// See [`Op::next`](super::op::Op::next).
@@ -42,6 +57,20 @@ impl ScanState {
     ) -> Result<Option<Vec<Row>>> {
         loop {
             let rows = match &mut self.work {
+                Work::Ranges { cursors, .. } if let Some(ahead) = &mut self.ahead => match ahead.rows(&mut cursors[0], rt).await?
+                {
+                    Some((mut rows, is_filtered)) => {
+                        if !is_filtered {
+                            rows = filter(rows, &s.filter, frame, rt).await?;
+                        }
+                        rows.drain(..skip.take(rows.len()));
+                        rows
+                    }
+                    None => {
+                        self.ahead = None;
+                        continue;
+                    }
+                },
                 Work::Points { keys, .. } if keys.is_empty() => return Ok(None),
                 Work::Points { groups, keys } => {
                     let page: Vec<Key> = keys.drain(..keys.len().min(self.page)).collect();

@@ -129,6 +129,9 @@ impl Known {
     pub(crate) fn rows_of(&self, base: ColId) -> Option<f64> {
         self.tables.get(&base).map(|t| (t.statistics.rows as f64).max(1.0))
     }
+    pub(crate) fn statistics_of(&self, base: ColId) -> Option<&Arc<TableStatistics>> {
+        self.tables.get(&base).map(|t| &t.statistics)
+    }
     /// Whether the rows of everything in a relation are counted.
     pub(crate) fn covers(&self, rel: &Rel) -> bool {
         // Without any, everything is as it would be if there were no statistics.

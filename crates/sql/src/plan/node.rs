@@ -6,6 +6,7 @@ use crate::catalog::relation::TableRef;
 use crate::env::{Locking, OnLocked};
 use crate::plan::expr::*;
 use crate::show::Computed;
+use crate::statistics::TableStatistics;
 use crate::types::functions::{Aggregate, SetFunction};
 use crate::types::{Datum, Type};
 use meridian_base::{ColumnMask, GroupId};
@@ -40,7 +41,7 @@ pub(crate) struct SubPlan {
 #[derive(Debug)]
 pub(crate) enum Node {
     Values(Vec<Vec<Scalar>>),
-    Scan(Box<Scan>),
+    Scan(Arc<Scan>),
     Computed {
         of: Computed,
         columns: Vec<usize>,
@@ -202,6 +203,9 @@ pub(crate) struct Scan {
     pub(crate) is_merged: bool,
     /// How many rows are expected, if the table's are counted.
     pub(crate) estimate: Option<f64>,
+    /// What is known of the values of the table, if several threads may read it: it is a large
+    /// scan.
+    pub(crate) statistics: Option<Arc<TableStatistics>>,
 }
 
 /// What is known of the regions of a scan's rows.

@@ -2,14 +2,18 @@
 
 use super::{MemEnvironment, Store};
 use crate::catalog::Catalog;
-use crate::env::{Environment, Locking, OnLocked, RowVisitor, Savepoint, Scan, ScanRows, Transaction, TxnOptions, Visited};
+use crate::env::{
+    Environment, Locking, OnLocked, RowVisitor, Savepoint, Scan, ScanRows, SharedPage, SharedScan, Transaction, TxnOptions,
+    Visited,
+};
 use bytes::Bytes;
 use meridian_base::escrow::{Free, Late, Offer, Share};
 use meridian_base::{
     ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, NodeId, Result, SchemaVersion, Target, Timestamp, TxnId, Write,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Reads the newest state, remembers what it read, and is certified when it commits.
@@ -173,6 +177,22 @@ impl Drop for MemTransaction {
     }
 }
 
+/// The rows of a range as they were.
+struct Snapshot(BTreeMap<Key, Bytes>);
+
+impl SharedScan for Snapshot {
+    fn page(&self, part: &KeyRange, rows: usize, row: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<SharedPage> {
+        let mut rest = None;
+        for ((key, value), n) in self.0.range(part.start.clone()..part.end.clone()).zip(1..) {
+            if row(value).is_break() || n == rows {
+                rest = Some(KeyRange::new(key.successor(), part.end.clone()));
+                break;
+            }
+        }
+        Ok(SharedPage { rest: rest.filter(|rest| !rest.is_empty()), newest: Timestamp::MIN })
+    }
+}
+
 impl Transaction for MemTransaction {
     async fn get(&mut self, group: GroupId, key: &Key, columns: ColumnMask, locking: Locking) -> Result<Option<Bytes>> {
         Ok(self.get_many(group, std::slice::from_ref(key), columns, locking).await?.remove(0))
@@ -277,6 +297,13 @@ impl Transaction for MemTransaction {
         // What was seen is recorded, and nothing behind it.
         let limit = if has_enough { Some(seen) } else { scan.limit };
         Ok(Visited::Seen(self.scan(group, Scan { limit, ..scan }).await?.rest))
+    }
+    async fn share_scan(&mut self, group: GroupId, scan: Scan) -> Result<Option<Arc<dyn SharedScan>>> {
+        if self.writes.iter().any(|(written, _)| *written == group) {
+            return Ok(None);
+        }
+        let rows = self.scan(group, scan).await?.rows;
+        Ok(Some(Arc::new(Snapshot(rows.into_iter().collect()))))
     }
     fn write(&mut self, group: GroupId, write: Write) -> Result<()> {
         if write.columns != ColumnMask::ALL && !write.columns.intersects(ColumnMask::EXISTENCE) {

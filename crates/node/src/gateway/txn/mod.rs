@@ -45,7 +45,7 @@ use meridian_base::{
 };
 use meridian_region::Owner;
 use meridian_sql::catalog::Descriptor;
-use meridian_sql::env::{Brought, Locking, RowVisitor, Savepoint, Scan, ScanRows, Transaction, TxnOptions, Visited};
+use meridian_sql::env::{Brought, Locking, RowVisitor, Savepoint, Scan, ScanRows, SharedScan, Transaction, TxnOptions, Visited};
 use part::Part;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -497,6 +497,16 @@ impl Transaction for Txn {
         match here {
             Some(rest) => Ok(Visited::Seen(rest)),
             None => Ok(Visited::Fetched(self.scan(group, scan).await?)),
+        }
+    }
+
+    async fn share_scan(&mut self, group: GroupId, scan: Scan) -> Result<Option<Arc<dyn SharedScan>>> {
+        self.share_here(group, &scan).await
+    }
+
+    fn has_seen(&mut self, group: GroupId, newest: Timestamp) {
+        if let Some(at) = self.parts.iter().position(|part| part.group == group) {
+            self.note_newest(at, newest);
         }
     }
 

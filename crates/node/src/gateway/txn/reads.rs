@@ -24,7 +24,7 @@ use crate::transport::wire::{ReadAnswer, ReadOp, ReadResult, ReplicaAnswer, Repl
 use bytes::Bytes;
 use meridian_base::escrow::{Late, Offer};
 use meridian_base::{ColumnMask, Error, GroupId, Key, KeyRange, NodeId, Result, Target, Timestamp, escrow};
-use meridian_sql::env::{Locking, OnLocked, RowVisitor, Scan, ScanRows};
+use meridian_sql::env::{Locking, OnLocked, RowVisitor, Scan, ScanRows, SharedScan};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -215,25 +215,7 @@ impl Txn {
         scan: &Scan,
         visitor: &mut dyn RowVisitor,
     ) -> Result<Option<Option<KeyRange>>> {
-        if self.reserves_reads || self.reserved.is_some() {
-            return Ok(None);
-        }
-        let at = self.part(group)?;
-        let part = &self.parts[at];
-        let is_plain = !scan.range.is_empty()
-            && part.is_fresh()
-            && part.writes.is_empty()
-            && self.queueing(at, scan.locking) == Locking::None
-            && !self.reads_global(part, scan.locking);
-        let Some(replica) = self
-            .gateway
-            .shared
-            .groups
-            .local_server(group)
-            .filter(|r| is_plain && (r.is_serving() || !escrow::is_key(scan.range.start.as_bytes())))
-        else {
-            return Ok(None);
-        };
+        let Some((at, replica)) = self.plain_here(group, scan)? else { return Ok(None) };
         self.note_page();
         let part = &mut self.parts[at];
         part.prefetched.clear();
@@ -251,6 +233,46 @@ impl Txn {
                 visitor.restart();
                 Ok(None)
             }
+            Err(e) => Err(self.note_failure(e)),
+        }
+    }
+
+    /// Where a group's part is, and the replica on this node that has all of a range, if nothing
+    /// has to be laid over it.
+    fn plain_here(&mut self, group: GroupId, scan: &Scan) -> Result<Option<(usize, Arc<Replica>)>> {
+        if self.reserves_reads || self.reserved.is_some() {
+            return Ok(None);
+        }
+        let at = self.part(group)?;
+        let part = &self.parts[at];
+        let is_plain = !scan.range.is_empty()
+            && part.is_fresh()
+            && part.writes.is_empty()
+            && self.queueing(at, scan.locking) == Locking::None
+            && !self.reads_global(part, scan.locking);
+        let replica = self.gateway.shared.groups.local_server(group).filter(|_| is_plain);
+        let answers = |r: &Arc<Replica>| r.is_serving() || !escrow::is_key(scan.range.start.as_bytes());
+        Ok(replica.filter(answers).map(|replica| (at, replica)))
+    }
+
+    /// A range for several threads, if this node is the primary, the transaction reads the present,
+    /// and nothing has to be laid over it. All of it counts as read.
+    pub(super) async fn share_here(&mut self, group: GroupId, scan: &Scan) -> Result<Option<Arc<dyn SharedScan>>> {
+        if self.options.as_of.is_some() {
+            return Ok(None);
+        }
+        let Some((at, replica)) = self.plain_here(group, scan)? else { return Ok(None) };
+        self.note_page();
+        let part = &mut self.parts[at];
+        part.prefetched.clear();
+        match replica.share_scan(&mut part.view, &scan.range, scan.columns).await {
+            Ok(Some(shared)) => {
+                let until = part.view.snapshot.expect("a read has a snapshot");
+                part.record(Target::Range(scan.range.clone()), scan.columns, until);
+                Ok(Some(shared))
+            }
+            Ok(None) => Ok(None),
+            Err(e) if e.is_unavailable() => Ok(None),
             Err(e) => Err(self.note_failure(e)),
         }
     }

@@ -20,7 +20,7 @@ use meridian_base::Result;
 use std::sync::Arc;
 
 /// The scan below an aggregation, if the two run in batches.
-pub(crate) fn below<'n>(input: &'n Node, keys: &'n [Scalar], aggs: &'n [AggPlan]) -> Option<&'n Scan> {
+pub(crate) fn below<'n>(input: &'n Node, keys: &'n [Scalar], aggs: &'n [AggPlan]) -> Option<&'n Arc<Scan>> {
     let of_aggs = aggs.iter().flat_map(|a| a.args.iter().chain(&a.filter));
     let suits = aggs.iter().all(|a| !a.distinct && a.order.is_empty());
     if suits { scan::below(input, keys.iter().chain(of_aggs)) } else { None }

@@ -19,7 +19,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// The scan below an order, if the two run in batches.
-pub(crate) fn below<'n>(input: &'n Node, keys: &'n [SortPlan]) -> Option<&'n Scan> {
+pub(crate) fn below<'n>(input: &'n Node, keys: &'n [SortPlan]) -> Option<&'n Arc<Scan>> {
     scan::below(input, keys.iter().map(|k| &k.expr))
 }
 

@@ -11,6 +11,7 @@
 //! [`crate::plan::eval::eval`], so that the error raised is that of the first row that has one.
 
 mod aggregation;
+mod ahead;
 mod arithmetic;
 mod column;
 mod decode;
@@ -27,6 +28,7 @@ use meridian_base::Error;
 use std::cell::Cell;
 
 pub(super) use aggregation::{below as scan_below_aggregation, distinct as distinct_keys, rows as aggregate};
+pub(super) use ahead::Ahead;
 pub(super) use first::{below as scan_below_order, rows as first_rows};
 
 thread_local! {

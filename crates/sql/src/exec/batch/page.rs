@@ -12,6 +12,8 @@ pub(super) struct Page {
     bytes: Vec<u8>,
     ends: Vec<usize>,
     pub(super) rows: usize,
+    /// The conditions of the scan hold for all of them.
+    pub(super) is_filtered: bool,
 }
 
 impl Page {
@@ -19,6 +21,14 @@ impl Page {
         self.bytes.clear();
         self.ends.clear();
         self.rows = 0;
+        self.is_filtered = false;
+    }
+    pub(super) fn said_to_match(self, is_filtered: bool) -> Page {
+        Page { is_filtered, ..self }
+    }
+    /// Whether it has so many bytes that it should end.
+    pub(super) fn is_full(&self, most: usize) -> bool {
+        self.bytes.len() >= most
     }
     pub(super) fn row(&self, row: usize) -> &[u8] {
         let start = row.checked_sub(1).map_or(0, |before| self.ends[before]);
@@ -46,7 +56,7 @@ pub(super) struct Filler<'a> {
 impl RowVisitor for Filler<'_> {
     fn row(&mut self, _: &dyn AsRef<[u8]>, value: &[u8]) -> ControlFlow<()> {
         self.page.push(value, self.keeps_bytes);
-        if self.page.bytes.len() >= BATCH_BYTES {
+        if self.page.is_full(BATCH_BYTES) {
             return ControlFlow::Break(());
         }
         match self.turn.is_over() {

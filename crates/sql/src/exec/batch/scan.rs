@@ -1,5 +1,6 @@
 //! A scan of which an operator takes all rows, in batches.
 
+use super::ahead::{Ahead, Next};
 use super::decode::Batch;
 use super::kernel::{Given, Kernel};
 use super::page::{Filler, Page};
@@ -28,7 +29,7 @@ const FAILED_MAX: usize = 4;
 /// The scan that an operator's input is, if the two run in batches: rows of a primary index, read
 /// without locks, and expressions that depend on nothing but the row. Sequences, subqueries and
 /// volatile functions run row by row in the order of the rows.
-pub(super) fn below<'n>(input: &'n Node, mut exprs: impl Iterator<Item = &'n Scalar>) -> Option<&'n Scan> {
+pub(super) fn below<'n>(input: &'n Node, mut exprs: impl Iterator<Item = &'n Scalar>) -> Option<&'n Arc<Scan>> {
     let Node::Scan(s) = input else { return None };
     let is_stored = |ordinal: &u32| !s.table.escrow.iter().any(|e| e.ordinal == *ordinal);
     let is_plain = |e: &Scalar| !e.pending && !e.expr.is_volatile();
@@ -70,7 +71,7 @@ pub(super) trait Sink<T: Transaction> {
 
 /// A scan that is being read.
 pub(super) struct Scanning<'a> {
-    pub(super) s: &'a Scan,
+    pub(super) s: &'a Arc<Scan>,
     pub(super) frame: &'a Frame,
 }
 
@@ -92,11 +93,9 @@ impl Scanning<'_> {
         // Otherwise a bound is NULL, and no row matches.
         if let Work::Ranges { mut cursors, near } = pages::work(self.s, self.frame, rt, BATCH).await? {
             let mut page = Page::default();
-            loop {
-                page.clear();
-                if !self.read(&mut page, &mut cursors, near, limit, rt).await? {
-                    break;
-                }
+            let mut ahead = Ahead::of(self.s, &mut cursors, self.frame, rt).await?;
+            ahead.iter().filter_map(Ahead::width).for_each(|pieces| rt.note_pieces(input, pieces));
+            while self.next(&mut page, &mut ahead, (&mut cursors, near), limit, rt).await? {
                 limit = (limit * 4).min(rows_max);
                 let mut first = 0;
                 while first < page.rows {
@@ -124,6 +123,32 @@ impl Scanning<'_> {
 
     pub(super) fn given<'g, T>(&'g self, rt: &'g Runtime<'_, T>) -> Given<'g> {
         Given { args: self.frame, params: rt.params, ctx: rt.ctx.eval, memo: &rt.shared.memo }
+    }
+
+    /// The next page, maybe an empty one; `false` at the end.
+    async fn next<T: Transaction>(
+        &self,
+        page: &mut Page,
+        ahead: &mut Option<Ahead>,
+        (cursors, near): (&mut [pages::Cursor], usize),
+        limit: usize,
+        rt: &mut Runtime<'_, T>,
+    ) -> Result<bool> {
+        if let Some(pages) = ahead {
+            match pages.next(rt).await? {
+                Next::Page(next) => {
+                    *page = next;
+                    return Ok(true);
+                }
+                Next::End => return Ok(false),
+                Next::Rest(ranges) => {
+                    cursors.iter_mut().for_each(|c| c.ranges.clone_from(&ranges));
+                    *ahead = None;
+                }
+            }
+        }
+        page.clear();
+        self.read(page, cursors, near, limit, rt).await
     }
 
     /// Fills the page with the next rows, maybe none; `false` at the end.
@@ -176,7 +201,7 @@ impl Scanning<'_> {
         Self: 'p,
     {
         let Ok(mut batch) = Batch::new(self.s, page, rows) else { return Ok(None) };
-        if batch.select(filter, self.given(rt)).is_err() {
+        if !page.is_filtered && batch.select(filter, self.given(rt)).is_err() {
             return Ok(None);
         }
         if batch.selected.is_empty() {
@@ -205,7 +230,7 @@ impl Scanning<'_> {
                     s.columns.iter().map(|o| column_of(&view, *o as usize, &s.types, &s.missing)).collect::<Result<_>>()?
                 }
             };
-            if all_true(&s.filter, &row, frame, rt).await? {
+            if page.is_filtered || all_true(&s.filter, &row, frame, rt).await? {
                 selected += 1;
                 sink.take_row(row, self, rt).await?;
             }
@@ -224,7 +249,7 @@ impl Kernel {
 
 impl<'p> Batch<'p> {
     /// Leaves the rows selected that match all conditions.
-    fn select(&mut self, filter: &'p [Kernel], given: Given) -> Result<(), Failed> {
+    pub(super) fn select(&mut self, filter: &'p [Kernel], given: Given) -> Result<(), Failed> {
         for condition in filter {
             if self.selected.is_empty() {
                 break;

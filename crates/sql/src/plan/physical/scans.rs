@@ -23,6 +23,9 @@ const FOUND_LATE: f64 = 0.1;
 /// Several scans must cost less than this part of one.
 const WORTH: f64 = 0.8;
 
+/// From how many rows on several threads may read them.
+const LARGE_ROWS: f64 = 65_536.0;
+
 /// A table whose rows are wanted.
 pub(super) struct TableScan<'t> {
     pub table: &'t TableRef,
@@ -95,7 +98,7 @@ impl Compiler<'_> {
                 let part = wish.map(|wish| satisfied(wish, &order.0, &order.1));
                 // Who needs the first rows alone is helped by a part of the order.
                 let wish = if first.is_some() && part.as_ref().is_some_and(|p| !p.is_empty()) { part.as_deref() } else { wish };
-                self.scan(of, &plan, filters, &path, wish)
+                self.scan(of, &plan, filters, &path, wish, first.is_none())
             }
         }
     }
@@ -113,7 +116,7 @@ impl Compiler<'_> {
         let plan = (self.tables)(of.table)?;
         let first = self.first.take();
         let (path, _) = self.cheapest(of, &plan, filters, Some(wish), first)?;
-        self.scan(of, &plan, filters, &path, Some(wish))
+        self.scan(of, &plan, filters, &path, Some(wish), first.is_none())
     }
 
     /// How many rows meet all conditions, if the table's are counted.
@@ -215,7 +218,7 @@ impl Compiler<'_> {
         let mut all: Option<Built> = None;
         for side in sides {
             let (path, _) = self.cheapest(of, plan, side, None, None)?;
-            let next = self.scan(of, plan, side, &path, None)?;
+            let next = self.scan(of, plan, side, &path, None, false)?;
             all = Some(match all {
                 None => next,
                 Some(before) => Built {
@@ -232,8 +235,16 @@ impl Compiler<'_> {
         all.ok_or_else(|| Error::internal("an OR has no sides"))
     }
 
-    /// A scan by one path.
-    fn scan(&mut self, of: &TableScan<'_>, plan: &TablePlan, filters: &[Expr], path: &Path, wish: Wish) -> Result<Built> {
+    /// A scan by one path. `takes_all`: no limit leaves some of the rows unread.
+    fn scan(
+        &mut self,
+        of: &TableScan<'_>,
+        plan: &TablePlan,
+        filters: &[Expr],
+        path: &Path,
+        wish: Wish,
+        takes_all: bool,
+    ) -> Result<Built> {
         let TableScan { table, base, alias, locking, ref columns, .. } = *of;
         let estimate = self.expected(base, filters);
         let (mut order, mut fixed) = ordering(table, base, path);
@@ -313,8 +324,9 @@ impl Compiler<'_> {
             regions,
             is_merged,
             estimate: estimate.map(|_| rows),
+            statistics: self.known.statistics_of(base).filter(|_| takes_all && path.rows >= LARGE_ROWS).cloned(),
         };
-        Ok(Built { node: Arc::new(Node::Scan(Box::new(scan))), layout, order, fixed, rows, is_counted: estimate.is_some() })
+        Ok(Built { node: Arc::new(Node::Scan(Arc::new(scan))), layout, order, fixed, rows, is_counted: estimate.is_some() })
     }
 
     fn range(&mut self, range: Option<&Range>) -> Result<Option<KeyRangeParts>> {

@@ -23,10 +23,22 @@ struct Cell {
     seen: Bulk<BTreeSet<Row>>,
     /// Sort key and arguments, for `ORDER BY`: added at the end.
     waiting: Bulk<Vec<(Row, Row)>>,
+    /// What is accounted for values that the state keeps.
+    kept: usize,
+}
+
+impl Cell {
+    fn add<T: Transaction>(&mut self, args: &[Datum], rt: &mut Runtime<'_, T>) -> Result<()> {
+        self.state.add(rt.ctx.eval, args)?;
+        let more = self.state.held().saturating_sub(self.kept);
+        self.kept += more;
+        if more > 0 { rt.hold(more) } else { Ok(()) }
+    }
 }
 
 fn start(aggs: &[AggPlan]) -> Vec<Cell> {
-    aggs.iter().map(|a| Cell { state: a.aggregate.start(), seen: Bulk::default(), waiting: Bulk::default() }).collect()
+    let cell = |a: &AggPlan| Cell { state: a.aggregate.start(), seen: Bulk::default(), waiting: Bulk::default(), kept: 0 };
+    aggs.iter().map(cell).collect()
 }
 
 /// A row per group (keys, then results), in the order of the keys; and the rows of the groups for
@@ -161,6 +173,14 @@ async fn finished<T: Transaction>(key: Row, mut cells: Vec<Cell>, aggs: &[AggPla
     Ok(row)
 }
 
+/// The same of a group behind which others come: what its aggregates kept of the values is free.
+async fn closed<T: Transaction>(key: Row, cells: Vec<Cell>, aggs: &[AggPlan], rt: &mut Runtime<'_, T>) -> Result<Row> {
+    let held: usize = cells.iter().map(|cell| cell.kept).sum();
+    let row = finished(key, cells, aggs, rt).await?;
+    rt.shared.memory = rt.shared.memory.saturating_sub(held);
+    Ok(row)
+}
+
 /// Groups whose rows come one after the other.
 pub(crate) struct InOrder {
     input: Coming,
@@ -186,14 +206,14 @@ impl InOrder {
         while out.len() < want {
             let Some(row) = self.input.next(rt).await? else {
                 if let Some((key, cells)) = self.open.take() {
-                    out.push(finished(key, cells, aggs, rt).await?);
+                    out.push(closed(key, cells, aggs, rt).await?);
                 }
                 break;
             };
             let key = eval_all(keys, &row, frame, rt).await?;
             let is_new = self.open.as_ref().is_none_or(|(open, _)| *open != key);
             if is_new && let Some((key, cells)) = self.open.replace((key, start(aggs))) {
-                out.push(finished(key, cells, aggs, rt).await?);
+                out.push(closed(key, cells, aggs, rt).await?);
             }
             if let Some((_, cells)) = &mut self.open {
                 take(aggs, cells, &row, frame, rt).await?;
@@ -219,7 +239,7 @@ fn add_at_once<T: Transaction>(
         [] => cell.state.add(rt.ctx.eval, &[])?,
         [arg] => {
             let Some(value) = at_once(arg, row, frame, rt) else { return Ok(false) };
-            cell.state.add(rt.ctx.eval, &[value])?;
+            cell.add(&[value], rt)?;
         }
         _ => return Ok(false),
     }
@@ -239,7 +259,7 @@ async fn add<T: Transaction>(a: &AggPlan, cell: &mut Cell, row: &[Datum], frame:
         cell.seen.insert(args.clone());
     }
     if a.order.is_empty() {
-        return cell.state.add(rt.ctx.eval, &args);
+        return cell.add(&args, rt);
     }
     let mut key = Vec::with_capacity(a.order.len());
     for k in &a.order {

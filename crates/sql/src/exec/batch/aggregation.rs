@@ -150,7 +150,7 @@ impl<T: Transaction> Sink<T> for Grouped<'_> {
         }
         match refused {
             Some((_, e)) => Err(e),
-            None => Ok(Some(())),
+            None => self.hold_grown(rt).map(Some),
         }
     }
 
@@ -171,7 +171,7 @@ impl<T: Transaction> Sink<T> for Grouped<'_> {
                 states.add(group, &args, rt.ctx.eval)?;
             }
         }
-        Ok(())
+        self.hold_grown(rt)
     }
 
     async fn rest(&mut self, rt: &mut Runtime<'_, T>) -> Result<()> {
@@ -180,6 +180,11 @@ impl<T: Transaction> Sink<T> for Grouped<'_> {
 }
 
 impl Grouped<'_> {
+    /// Accounts for what aggregates keep of the values.
+    fn hold_grown<T: Transaction>(&mut self, rt: &mut Runtime<'_, T>) -> Result<()> {
+        let grown = self.states.iter_mut().map(States::grown).sum();
+        if grown > 0 { rt.hold(grown) } else { Ok(()) }
+    }
     fn add(&mut self, hash: u64, key: Row) -> u32 {
         self.states.iter_mut().zip(self.aggs).for_each(|(states, a)| states.start(&a.aggregate));
         self.groups.add(hash, key)

@@ -15,7 +15,8 @@ pub(super) enum States {
     Decimals(Bulk<Vec<(Numeric, i64)>>),
     /// `min`, and `max` (true).
     Extreme(Bulk<Vec<Datum>>, bool),
-    Any(Bulk<Vec<Box<dyn Accumulator>>>),
+    /// Others, and by how many bytes what they keep of values has grown since somebody asked.
+    Any(Bulk<Vec<Box<dyn Accumulator>>>, usize),
 }
 
 /// A row that an aggregate refused, by its place in the batch.
@@ -28,7 +29,7 @@ impl States {
             ("sum" | "avg", [Type::Int2 | Type::Int4 | Type::Int8]) => States::Ints(Bulk::default()),
             ("sum" | "avg", [Type::Numeric(_)]) => States::Decimals(Bulk::default()),
             ("min" | "max", [_]) => States::Extreme(Bulk::default(), a.name == "max"),
-            _ => States::Any(Bulk::default()),
+            _ => States::Any(Bulk::default(), 0),
         }
     }
     /// For a new group.
@@ -38,7 +39,7 @@ impl States {
             States::Ints(sums) => sums.push((0, 0)),
             States::Decimals(sums) => sums.push((Numeric::ZERO, 0)),
             States::Extreme(best, _) => best.push(Datum::Null),
-            States::Any(states) => states.push(a.start()),
+            States::Any(states, _) => states.push(a.start()),
         }
     }
     /// Adds one row's arguments to a group.
@@ -55,7 +56,11 @@ impl States {
                 }
             }
             (States::Extreme(..), _) => {}
-            (States::Any(states), args) => states[at].add(ctx, args)?,
+            (States::Any(states, grown), args) => {
+                let before = states[at].held();
+                states[at].add(ctx, args)?;
+                *grown += states[at].held().saturating_sub(before);
+            }
         }
         Ok(())
     }
@@ -112,6 +117,13 @@ impl States {
         }
         Ok(())
     }
+    /// By how many bytes it has grown since the last call, besides what each group takes.
+    pub(super) fn grown(&mut self) -> usize {
+        match self {
+            States::Any(_, grown) => std::mem::take(grown),
+            _ => 0,
+        }
+    }
     /// The result of a group.
     pub(super) fn finish(&self, group: usize, a: &Aggregate, ctx: &EvalContext) -> Result<Datum> {
         match self {
@@ -127,7 +139,7 @@ impl States {
                 state.finish(ctx)
             }
             States::Extreme(best, _) => Ok(best[group].clone()),
-            States::Any(states) => states[group].finish(ctx),
+            States::Any(states, _) => states[group].finish(ctx),
         }
     }
 }

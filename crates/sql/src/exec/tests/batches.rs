@@ -223,6 +223,25 @@ fn computed_keys_are_accounted_for() {
 }
 
 #[test]
+fn what_aggregates_gather_is_accounted_for() {
+    block_on(async {
+        let env = after(ITEMS).await;
+        for of in ["array_agg(v)", "string_agg(v, ',')", "json_agg(v)", "jsonb_object_agg(id, v)"] {
+            // In one group, in a few, and in groups that are done one after the other.
+            for groups in ["", "group by id % 3", "group by id order by id limit 1400"] {
+                let query =
+                    format!("select length({of}::text) from (select id, repeat('x' || id, 50) as v from items) as i {groups}");
+                for rows in [0, 1024] {
+                    with_batches_of(rows, run_in(&env, &query, &[], 5_000_000)).await.0.unwrap();
+                    let (affected, _, _) = with_batches_of(rows, run_in(&env, &query, &[], 60_000)).await;
+                    assert_eq!(affected.unwrap_err().sqlstate(), "53200", "{query}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
 fn groups_are_accounted_for() {
     block_on(async {
         let env = after(ITEMS).await;

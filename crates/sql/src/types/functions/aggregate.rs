@@ -404,6 +404,9 @@ impl Accumulator for ArrayAgg {
         self.items.push(args[0].clone());
         Ok(())
     }
+    fn held(&self) -> usize {
+        self.held
+    }
     fn finish(&self, _: &EvalContext) -> Result<Datum> {
         if !self.any {
             return Ok(Datum::Null);
@@ -451,6 +454,9 @@ impl Accumulator for StringAgg {
         }
         Ok(())
     }
+    fn held(&self) -> usize {
+        self.bytes.as_ref().map_or(0, Vec::len)
+    }
     fn finish(&self, _: &EvalContext) -> Result<Datum> {
         Ok(match &self.bytes {
             None => Datum::Null,
@@ -487,7 +493,7 @@ impl Accumulator for JsonAgg {
         } else {
             String::new()
         };
-        held(&mut { self.text.len() + self.documents.len() * 64 }, 0)?;
+        held(&mut self.held(), 0)?;
         if self.binary {
             self.documents.push((key, json::to_document(value, &ty, ctx)?));
         } else {
@@ -504,6 +510,9 @@ impl Accumulator for JsonAgg {
         }
         self.any = true;
         Ok(())
+    }
+    fn held(&self) -> usize {
+        self.text.len() + self.documents.len() * 64
     }
     fn finish(&self, _: &EvalContext) -> Result<Datum> {
         if !self.any {

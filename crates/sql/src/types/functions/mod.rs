@@ -156,6 +156,10 @@ pub trait Accumulator: Send + Sync {
     fn remove(&mut self, _args: &[Datum]) -> Result<bool> {
         Ok(false)
     }
+    /// The bytes that it keeps of the values, if it keeps them all.
+    fn held(&self) -> usize {
+        0
+    }
     /// The result so far (a window frame asks several times).
     fn finish(&self, ctx: &EvalContext) -> Result<Datum>;
 }

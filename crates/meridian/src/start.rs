@@ -72,6 +72,11 @@ pub struct Args {
     /// machine's memory.
     #[arg(long, value_name = "MIB", value_parser = at_least_one)]
     statement_memory: Option<usize>,
+    /// How many MiB of rows and of blocks of its files the node keeps in memory, half of it each,
+    /// because they may be read again. As long as nothing is said, a quarter of the machine's
+    /// memory.
+    #[arg(long, value_name = "MIB", value_parser = at_least_one)]
+    cache: Option<usize>,
     /// Most clients at once.
     #[arg(long, default_value_t = ServerOptions::default().max_connections, value_parser = at_least_one)]
     max_connections: usize,
@@ -132,6 +137,7 @@ pub async fn run(args: Args) -> base::Result<ExitCode> {
         kept_free: args.keep_free.map(|mib| mib.saturating_mul(1 << 20)),
         memory: Memory::Server,
         statement_memory: args.statement_memory.map(|mib| mib.saturating_mul(1 << 20)),
+        cache: args.cache.map(|mib| mib.saturating_mul(1 << 20)),
     };
     let place = config.place.clone();
     let is_secure = config.security.is_some();

@@ -61,6 +61,9 @@ pub struct ServerConfig {
     /// Bytes that the statements of this node may hold together. `None`: a part of the machine's
     /// memory, or 256 MiB with [`Memory::Small`].
     pub statement_memory: Option<usize>,
+    /// Bytes of rows, and of blocks of files, that are kept because they may be read again. `None`:
+    /// a part of the machine's memory, or 40 MiB with [`Memory::Small`].
+    pub cache: Option<usize>,
 }
 
 /// Which pod a node is a host of.
@@ -94,6 +97,8 @@ pub struct Server {
 
 /// What the statements of one of many nodes in a process may hold together.
 const SMALL_STATEMENTS: usize = 256 << 20;
+/// The same of caches.
+const SMALL_CACHE: usize = 40 << 20;
 /// How long sessions may finish their transaction when the node stops.
 const DRAIN: Duration = Duration::from_secs(5);
 
@@ -137,10 +142,17 @@ impl Server {
         if config.memory == Memory::Small {
             node_config.room.reserve_bytes = 4 << 20;
             node_config.log_options.segment_bytes = 8 << 20;
-            node_config.store_options.cache_bytes_max = 32 << 20;
-            node_config.store_options.block_cache_bytes_max = 8 << 20;
             node_config.store_options.dirty_bytes_max = 64 << 20;
         }
+        let cache = match (config.cache, config.memory) {
+            (Some(bytes), _) => bytes,
+            (None, Memory::Small) => SMALL_CACHE,
+            (None, Memory::Server) => files::beside(machine_memory::for_caches).await.map_err(|e| Error::fatal(e.to_string()))?,
+        };
+        // A row by itself takes a few times as much room as in a block, and is found sooner; scans
+        // read blocks.
+        node_config.store_options.cache_bytes_max = cache / 2;
+        node_config.store_options.block_cache_bytes_max = cache - cache / 2;
         let hindrance = node_config.hindrance.subscribe();
         let data_dir = runtime.data_dir().to_path_buf();
         let node = refuse_while(&listener, &hindrance, Node::start(Arc::new(runtime), node_config)).await?;

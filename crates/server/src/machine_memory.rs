@@ -1,15 +1,25 @@
-//! How much memory the machine has, and how much of it statements may hold.
+//! How much memory the machine has, and how much of it statements and caches may hold.
 
 use crate::files;
 use std::path::Path;
 
-/// What statements may hold if nothing is said: this part of the machine's memory.
+/// What statements may hold if nothing is said, and what caches may: this part of the machine's
+/// memory each.
 const PART: u64 = 4;
-/// What they may hold at least.
+/// What each may hold at least.
 const LEAST: u64 = 256 << 20;
 
 /// The bytes that statements may hold together on this machine. It reads a file.
 pub fn for_statements() -> usize {
+    quarter()
+}
+
+/// The bytes that caches may hold together. It reads a file.
+pub fn for_caches() -> usize {
+    quarter()
+}
+
+fn quarter() -> usize {
     let of_group = files::text(Path::new("/sys/fs/cgroup/memory.max"));
     let bytes = part_of(installed(), of_group.as_deref());
     usize::try_from(bytes).unwrap_or(usize::MAX)

@@ -179,6 +179,7 @@ impl Cluster {
                 kept_free: Some(KEPT_FREE),
                 memory: Memory::Small,
                 statement_memory: None,
+                cache: None,
             };
             // On a task of its own, so that the nodes share the machine's cores.
             tokio::spawn(async move { Server::start(config).await })

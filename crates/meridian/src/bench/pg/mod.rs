@@ -4,6 +4,7 @@
 //! * [`tpcc`] runs go-tpc.
 //! * [`sysbench`].
 //! * [`queries`]: joins, subqueries and sorts, with equal answers.
+//! * [`tpch`]: TPC-H, with equal answers.
 //! * [`neighbours`]: point reads beside heavy statements.
 
 mod neighbours;
@@ -12,6 +13,7 @@ mod queries;
 mod side;
 mod sysbench;
 mod tpcc;
+mod tpch;
 
 use super::postgres::Programs;
 use clap::Args as ClapArgs;
@@ -59,6 +61,10 @@ pub struct Args {
     /// Instead of the scripts: joins, subqueries, sorts and groups, whose answers are compared too.
     #[arg(long)]
     joins: bool,
+    /// Instead of the scripts: the 22 statements of TPC-H at a scale, whose answers are compared
+    /// too.
+    #[arg(long, value_name = "SCALE", num_args = 0..=1, default_missing_value = "1", value_parser = clap::value_parser!(u32).range(1..=100))]
+    tpch: Option<u32>,
     /// Instead of the scripts: how long `pgbench -i` takes at a scale.
     #[arg(long, value_name = "SCALE", num_args = 0..=1, default_missing_value = "50")]
     load: Option<u32>,
@@ -90,13 +96,16 @@ async fn bench(args: &Args) -> Result<ExitCode> {
     if cfg!(debug_assertions) {
         say!("This program was built without optimization (use --release): its ratios say nothing.");
     }
-    let others = args.tpcc || args.sysbench || args.joins || args.load.is_some() || args.neighbours;
+    let others = args.tpcc || args.sysbench || args.joins || args.tpch.is_some() || args.load.is_some() || args.neighbours;
     let mut right = true;
     if !others {
         pgbench::scripts(args, &sides).await?;
     }
     if args.joins {
         right &= queries::run(args, &sides).await?;
+    }
+    if let Some(scale) = args.tpch {
+        right &= tpch::run(args, &sides, scale).await?;
     }
     if let Some(program) = &go_tpc {
         right &= tpcc::run(args, &sides, program).await?;

@@ -12,15 +12,15 @@ use tokio::time::Instant;
 
 mod statements;
 
-use statements::{Kind, Statement};
+pub use statements::{Kind, Statement};
 
-const DATABASE: &str = "queries";
 /// No statement may run longer, not even while data is loaded.
 const TIMEOUT: &str = "120s";
-const WARM_UPS: u32 = 3;
 /// A turn ends when so much time has passed and the statement has run a few times.
 const TURN: Duration = Duration::from_millis(150);
 const LEAST: usize = 3;
+/// One that takes so long runs once.
+const LONG: Duration = Duration::from_millis(500);
 const MOST: usize = 200;
 /// How many times as long as PostgreSQL's joins and subqueries may take.
 const BUDGET: f64 = 3.0;
@@ -43,13 +43,40 @@ impl Taken {
     }
 }
 
+/// Statements, and the tables that they read.
+pub struct Subject {
+    /// Of its database, and of its file.
+    pub name: &'static str,
+    pub title: String,
+    /// Separated by semicolons, as what follows.
+    pub tables: &'static str,
+    /// How each table is filled, from number `$first` to number `$last`, and up to which number.
+    pub rows: Vec<(String, usize)>,
+    /// Numbers of one transaction.
+    pub part: usize,
+    /// Made once there are rows.
+    pub indexes: &'static [&'static str],
+    /// What is said at both sides before statements are measured.
+    pub settings: [&'static [&'static str]; 2],
+    pub warm_ups: u32,
+    pub statements: Vec<Statement>,
+}
+
+/// What came out.
+pub struct Judged {
+    /// By statement: how many times as long as PostgreSQL it took.
+    pub ratios: Vec<(String, f64)>,
+    /// Whether all answers were equal.
+    pub is_equal: bool,
+}
+
 /// A statement on both sides.
-struct Compared {
-    statement: &'static Statement,
+struct Compared<'s> {
+    statement: &'s Statement,
     taken: [Taken; 2],
 }
 
-impl Compared {
+impl Compared<'_> {
     fn ratio(&self) -> Spread {
         let [postgres, meridian] = &self.taken;
         Spread::of(meridian.rounds.iter().zip(&postgres.rounds).map(|(m, p)| m / p.max(1e-6)))
@@ -58,21 +85,50 @@ impl Compared {
 
 /// All statements; whether all answers were equal.
 pub async fn run(args: &Args, sides: &Sides) -> Result<bool> {
-    say!("\nJoins, subqueries, sorts and groups: 1,500 users, 15,000 orders, 150,000 items, 2,000 products");
+    let subject = Subject {
+        name: "joins",
+        title: "Joins, subqueries, sorts and groups: 1,500 users, 15,000 orders, 150,000 items, 2,000 products".into(),
+        tables: statements::TABLES,
+        rows: statements::ROWS.iter().map(|(sql, rows)| ((*sql).to_string(), *rows)).collect(),
+        part: statements::PART,
+        indexes: &[],
+        settings: [&[], &[]],
+        warm_ups: 3,
+        statements: statements::ALL.to_vec(),
+    };
+    let Judged { ratios, is_equal } = compare(args, sides, &subject).await?;
+    let of_joins = ratios.iter().zip(&subject.statements).filter(|(_, statement)| statement.kind == Kind::Join);
+    let judged: Vec<&(String, f64)> = of_joins.map(|(ratio, _)| ratio).collect();
+    let missed: Vec<&str> = judged.iter().filter(|(_, ratio)| *ratio > BUDGET).map(|(name, _)| name.as_str()).collect();
+    let what = format!("joins and subqueries take no more than {BUDGET:.0} x PostgreSQL's time");
+    say!("{}", verdict(missed.is_empty(), &what));
+    if !missed.is_empty() {
+        say!("          {} of {} take longer: {}", missed.len(), judged.len(), missed.join("; "));
+    }
+    Ok(is_equal)
+}
+
+/// Runs the statements on both sides in turn, and says what they took.
+pub async fn compare(args: &Args, sides: &Sides, subject: &Subject) -> Result<Judged> {
+    say!("\n{}", subject.title);
     let mut clients = Vec::new();
-    for side in &sides.both {
+    for (side, settings) in sides.both.iter().zip(subject.settings) {
         let started = Instant::now();
-        clients.push(set_up(side).await?);
+        let mut client = set_up(side, subject).await?;
         say!("{}: loaded and analyzed in {:.1} s", side.name, started.elapsed().as_secs_f64());
+        for setting in settings {
+            client.execute(setting).await?;
+        }
+        clients.push(client);
     }
     let mut all = Vec::new();
     let mut unequal = Vec::new();
-    for statement in &statements::ALL {
+    for statement in &subject.statements {
         let mut answers = Vec::new();
         for (side, client) in sides.both.iter().zip(&mut clients) {
             let named = |e: Error| e.context(format!("{}: {}", side.name, statement.name));
             answers.push(answer(client.execute(&statement.text()).await.map_err(named)?));
-            for _ in 1..WARM_UPS {
+            for _ in 1..subject.warm_ups {
                 execute(client, statement, &statement.text()).await.map_err(named)?;
             }
         }
@@ -92,36 +148,33 @@ pub async fn run(args: &Args, sides: &Sides) -> Result<bool> {
         }
         say!("{}", line(&compared));
         all.push(compared);
-        write(&csv_of(args, "joins"), &csv(&all))?;
+        write(&csv_of(args, subject.name), &csv(&all))?;
     }
     say!("\n{HEAD}");
     all.iter().for_each(|compared| say!("{}", line(compared)));
     unequal.iter().for_each(|found| say!("ANSWERS DIFFER: {found}"));
-    let judged = || all.iter().filter(|c| c.statement.kind == Kind::Join);
-    let missed: Vec<&str> = judged().filter(|c| c.ratio().median > BUDGET).map(|c| c.statement.name).collect();
-    let what = format!("joins and subqueries take no more than {BUDGET:.0} x PostgreSQL's time");
-    say!("{}", verdict(missed.is_empty(), &what));
-    if !missed.is_empty() {
-        say!("          {} of {} take longer: {}", missed.len(), judged().count(), missed.join("; "));
-    }
     say!("{}", verdict(unequal.is_empty(), "all answers are equal"));
-    Ok(unequal.is_empty())
+    let ratios = all.iter().map(|c| (c.statement.name.to_string(), c.ratio().median)).collect();
+    Ok(Judged { ratios, is_equal: unequal.is_empty() })
 }
 
 /// Tables with rows and statistics, and a connection to them.
-async fn set_up(side: &Side) -> Result<PgClient> {
-    side.create_database(DATABASE).await?;
-    let mut client = side.connect(DATABASE).await?;
+async fn set_up(side: &Side, subject: &Subject) -> Result<PgClient> {
+    side.create_database(subject.name).await?;
+    let mut client = side.connect(subject.name).await?;
     client.execute(&format!("SET statement_timeout = '{TIMEOUT}'")).await?;
-    for sql in statements::TABLES.split(';').map(str::trim).filter(|sql| !sql.is_empty()) {
+    for sql in subject.tables.split(';').map(str::trim).filter(|sql| !sql.is_empty()) {
         client.execute(sql).await?;
     }
-    for (sql, rows) in statements::ROWS {
+    for (sql, rows) in &subject.rows {
         // In parts, so that no transaction is large.
-        for first in (1..=rows).step_by(statements::PART) {
-            let last = (first + statements::PART - 1).min(rows);
+        for first in (1..=*rows).step_by(subject.part) {
+            let last = (first + subject.part - 1).min(*rows);
             client.execute(&sql.replace("$first", &first.to_string()).replace("$last", &last.to_string())).await?;
         }
+    }
+    for sql in subject.indexes {
+        client.execute(sql).await?;
     }
     client.execute("ANALYZE").await?;
     Ok(client)
@@ -142,7 +195,9 @@ async fn turn(client: &mut PgClient, statement: &Statement) -> Result<Vec<Durati
     let text = statement.text();
     let started = Instant::now();
     let mut times = Vec::new();
-    while times.len() < LEAST || (started.elapsed() < TURN && times.len() < MOST) {
+    while times.is_empty()
+        || (started.elapsed() < LONG && (times.len() < LEAST || started.elapsed() < TURN) && times.len() < MOST)
+    {
         let before = Instant::now();
         execute(client, statement, &text).await?;
         times.push(before.elapsed());
@@ -168,7 +223,7 @@ const HEAD: &str = concat!(
     "statement                                                ms        ms       ms                             ratio"
 );
 
-fn line(compared: &Compared) -> String {
+fn line(compared: &Compared<'_>) -> String {
     let [postgres, meridian] = &compared.taken;
     let cpu = match postgres.cpu_millis() {
         // Less than the kernel's clock tells.
@@ -185,7 +240,7 @@ fn line(compared: &Compared) -> String {
     )
 }
 
-fn csv(all: &[Compared]) -> String {
+fn csv(all: &[Compared<'_>]) -> String {
     let mut out = String::from("statement,system,executions,median_millis,min_millis,max_millis,cpu_millis\n");
     for compared in all {
         for (system, taken) in ["postgresql", "meridian"].iter().zip(&compared.taken) {
@@ -221,7 +276,7 @@ mod tests {
 
     #[test]
     fn statements_have_names_of_their_own_that_fit() {
-        let mut names: Vec<&str> = statements::ALL.iter().map(|s| s.name).collect();
+        let mut names: Vec<&str> = statements::ALL.iter().map(|s| &*s.name).collect();
         assert!(names.iter().all(|name| name.len() < 48 && !name.contains('"')));
         names.sort_unstable();
         names.dedup();

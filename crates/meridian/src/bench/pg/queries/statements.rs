@@ -1,5 +1,7 @@
 //! The statements of [`super`], and the tables that they read.
 
+use std::borrow::Cow;
+
 /// What a statement is judged as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -9,17 +11,20 @@ pub enum Kind {
     Rows,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Statement {
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     pub kind: Kind,
     /// In the simple protocol. Its answer is the same on both sides.
-    sql: &'static str,
+    sql: Cow<'static, str>,
     /// The same as a prepared statement, with its parameters: this one is measured.
     pub prepared: Option<(&'static str, &'static [i64])>,
 }
 
 impl Statement {
+    pub fn of(name: &str, kind: Kind, sql: &str) -> Statement {
+        Statement { name: name.to_string().into(), kind, sql: sql.to_string().into(), prepared: None }
+    }
     /// With its lists of keys spelled out.
     pub fn text(&self) -> String {
         let keys: Vec<String> = (0..1_000).map(|i| format!("{}", 1 + i * 37 % 15_000)).collect();
@@ -63,22 +68,22 @@ pub const ROWS: [(&str, usize); 5] = [
 ];
 
 const fn join(name: &'static str, sql: &'static str) -> Statement {
-    Statement { name, kind: Kind::Join, sql, prepared: None }
+    Statement { name: Cow::Borrowed(name), kind: Kind::Join, sql: Cow::Borrowed(sql), prepared: None }
 }
 
 const fn rows(name: &'static str, sql: &'static str) -> Statement {
-    Statement { name, kind: Kind::Rows, sql, prepared: None }
+    Statement { name: Cow::Borrowed(name), kind: Kind::Rows, sql: Cow::Borrowed(sql), prepared: None }
 }
 
 const USER_ORDERS: &str = "SELECT o.id, o.total, i.line, i.quantity, p.name, c.name FROM orders o JOIN items i ON i.order_id = o.id \
     JOIN products p ON p.id = i.product_id JOIN categories c ON c.id = p.category_id WHERE o.user_id = 77 ORDER BY o.id, i.line";
 
-pub const ALL: [Statement; 27] = [
+pub static ALL: [Statement; 27] = [
     join("a user's orders, items, products, categories", USER_ORDERS),
     Statement {
-        name: "the same, prepared",
+        name: Cow::Borrowed("the same, prepared"),
         kind: Kind::Join,
-        sql: USER_ORDERS,
+        sql: Cow::Borrowed(USER_ORDERS),
         prepared: Some((
             "SELECT o.id, o.total, i.line, i.quantity, p.name, c.name FROM orders o JOIN items i ON i.order_id = o.id \
              JOIN products p ON p.id = i.product_id JOIN categories c ON c.id = p.category_id WHERE o.user_id = $1 ORDER BY o.id, i.line",

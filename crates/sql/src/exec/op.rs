@@ -1,5 +1,6 @@
 //! Operators: the state of a running plan.
 
+use super::batch::Partners;
 use super::compared::Compared;
 use super::distinct::Distinct;
 use super::eval::{Frame, Kept, Row, eval_all, eval_scalar, filter};
@@ -29,6 +30,8 @@ pub(crate) struct Op {
     pub(crate) state: State,
     /// Which of its first rows it may leave out.
     skip: Skip,
+    /// Rows that none of these lets through have no partner above, and may be left out too.
+    pub(super) partners: Vec<Arc<Partners>>,
 }
 
 pub(crate) enum State {
@@ -74,7 +77,7 @@ pub(crate) enum State {
 
 impl Op {
     pub(crate) fn new(node: &Arc<Node>, frame: &Frame) -> Op {
-        Op { node: node.clone(), frame: frame.clone(), state: State::New, skip: Skip::default() }
+        Op { node: node.clone(), frame: frame.clone(), state: State::New, skip: Skip::default(), partners: Vec::new() }
     }
     pub(crate) fn child(&self, node: &Arc<Node>) -> Box<Op> {
         Box::new(Op::new(node, &self.frame))
@@ -126,7 +129,7 @@ impl Op {
         rt.pause().await?;
         let Node::Scan(s) = &**node else { return Ok(None) };
         if matches!(self.state, State::New) {
-            self.state = State::Scan(ScanState::new((node, s), &self.frame, rt, want).await?);
+            self.state = State::Scan(ScanState::new((node, s), &self.partners, &self.frame, rt, want).await?);
         }
         let State::Scan(state) = &mut self.state else { return Ok(None) };
         state.next(s, &self.skip, &self.frame, rt, want).await

@@ -3,7 +3,7 @@
 //! A table may have its rows in several groups. Single keys are looked for in the near one first
 //! ([`get_anywhere`]).
 
-use super::batch::Ahead;
+use super::batch::{Ahead, Partners};
 use super::entries::{column_of, decode_key, split_entry};
 use super::eval::{Frame, Row, all_true, filter};
 use super::groups::{Groups, get_anywhere};
@@ -33,13 +33,14 @@ impl ScanState {
     /// At the begin of a scan, of which about `want` rows will be used.
     pub(super) async fn new<T: Transaction>(
         (node, s): (&Arc<Node>, &Arc<Scan>),
+        partners: &[Arc<Partners>],
         frame: &Frame,
         rt: &mut Runtime<'_, T>,
         want: usize,
     ) -> Result<ScanState> {
         let mut work = work(s, frame, rt, want).await?;
         let ahead = match &mut work {
-            Work::Ranges { cursors, .. } if want >= BATCH && is_sieved(s) => Ahead::of(s, cursors, frame, rt).await?,
+            Work::Ranges { cursors, .. } if want >= BATCH && is_sieved(s) => Ahead::of(s, cursors, partners, frame, rt).await?,
             _ => None,
         };
         ahead.iter().filter_map(Ahead::width).for_each(|pieces| rt.note_pieces(node, pieces));

@@ -8,6 +8,7 @@
 use super::decode::Batch;
 use super::kernel::{Given, Kernel};
 use super::page::Page;
+use super::partners::Partners;
 use super::{Failed, ROWS_OF_TEST};
 use crate::env::{SharedScan, Transaction};
 use crate::exec::eval::{Frame, Row};
@@ -49,6 +50,8 @@ struct Job {
     /// The conditions, if they can be tested before their turn.
     filter: Option<Vec<Kernel>>,
     has_rows: bool,
+    /// Which rows may have partners in joins above.
+    partners: Vec<Arc<Partners>>,
     frame: Frame,
     params: Vec<Datum>,
     ctx: EvalContext,
@@ -94,6 +97,7 @@ impl Ahead {
     pub(in crate::exec) async fn of<T: Transaction>(
         s: &Arc<Scan>,
         cursors: &mut [Cursor],
+        partners: &[Arc<Partners>],
         frame: &Frame,
         rt: &mut Runtime<'_, T>,
     ) -> Result<Option<Ahead>> {
@@ -132,6 +136,7 @@ impl Ahead {
             shared,
             has_rows: filter.iter().flatten().any(Kernel::has_rows),
             filter,
+            partners: partners.to_vec(),
             frame: frame.clone(),
             params: rt.params.to_vec(),
             ctx: rt.ctx.eval.clone(),
@@ -250,9 +255,10 @@ async fn read(job: Arc<Job>, mut range: KeyRange, send: Sender<Step>) {
 impl Job {
     /// The rows of a page that meet the conditions; all of them, if that cannot be told here.
     async fn filtered(&self, page: Page) -> Page {
-        let Some(filter) = self.filter.as_ref().filter(|filter| !filter.is_empty()) else {
-            return page.said_to_match(self.scan.filter.is_empty());
-        };
+        let Some(filter) = self.filter.as_ref() else { return page };
+        if filter.is_empty() && self.partners.is_empty() {
+            return page.said_to_match(true);
+        }
         let mut out = Page::default().said_to_match(true);
         let (mut first, mut most) = (0, if self.has_rows { STEPS as usize } else { ROWS });
         while first < page.rows {
@@ -282,6 +288,7 @@ impl Job {
         let first = rows.start;
         let mut batch = Batch::new(&self.scan, page, rows)?;
         batch.select(filter, given)?;
+        self.partners.iter().try_for_each(|partners| partners.narrow(&mut batch))?;
         for at in &batch.selected {
             match self.scan.columns.is_empty() {
                 true => out.push(&[], false),

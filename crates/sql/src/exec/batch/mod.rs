@@ -19,6 +19,7 @@ mod first;
 mod groups;
 mod kernel;
 mod page;
+mod partners;
 mod scan;
 mod states;
 #[cfg(test)]
@@ -30,6 +31,7 @@ use std::cell::Cell;
 pub(super) use aggregation::{below as scan_below_aggregation, distinct as distinct_keys, rows as aggregate};
 pub(super) use ahead::Ahead;
 pub(super) use first::{below as scan_below_order, rows as first_rows};
+pub(super) use partners::{KEYS_MAX as PARTNERS_MAX, Partners};
 
 thread_local! {
     static ROWS_OF_TEST: Cell<Option<usize>> = const { Cell::new(None) };

@@ -93,7 +93,7 @@ impl Scanning<'_> {
         // Otherwise a bound is NULL, and no row matches.
         if let Work::Ranges { mut cursors, near } = pages::work(self.s, self.frame, rt, BATCH).await? {
             let mut page = Page::default();
-            let mut ahead = Ahead::of(self.s, &mut cursors, self.frame, rt).await?;
+            let mut ahead = Ahead::of(self.s, &mut cursors, &[], self.frame, rt).await?;
             ahead.iter().filter_map(Ahead::width).for_each(|pieces| rt.note_pieces(input, pieces));
             while self.next(&mut page, &mut ahead, (&mut cursors, near), limit, rt).await? {
                 limit = (limit * 4).min(rows_max);

@@ -8,13 +8,15 @@
 
 mod parts;
 
+use super::batch::{self, Partners};
 use super::eval::{Frame, Kept, Row, all_true, eval_all};
 use super::groups::{self, Groups};
 use super::key_parts::point_key;
 use super::op::{Op, State, collect};
-use super::{BATCH, Runtime, batch, scan, size_of_row};
+use super::{BATCH, Runtime, scan, size_of_row};
 use crate::env::Transaction;
 use crate::plan::eval::bulk::Bulk;
+use crate::plan::expr::Expr;
 use crate::plan::node::{KeyPart, Node, Scalar, Scan};
 use crate::plan::rel::JoinKind;
 use crate::types::Datum;
@@ -23,6 +25,10 @@ use parts::{Parts, Right};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
+
+/// If no more than this part of the left rows is expected to have a partner, the others are left
+/// out where they are read.
+const PARTNERED_MAX: f64 = 0.8;
 
 /// The state of a join.
 pub(crate) struct JoinState {
@@ -206,6 +212,7 @@ async fn open<T: Transaction>(op: &Op, node: &Node, frame: &Frame, rt: &mut Runt
         pair: Pair::of(on, *widths),
         parts: None,
     };
+    hand_on(op, node, &mut state.left);
     let Some(right) = right else { return Ok(state) };
     let Some(keys) = keys else {
         let rows = Kept::from(collect(right, frame, rt).await?);
@@ -217,6 +224,9 @@ async fn open<T: Transaction>(op: &Op, node: &Node, frame: &Frame, rt: &mut Runt
         true => keep_keys(&mut state, right, keys, frame, rt).await?,
         false => keep_rows(&mut state, node, right, keys, frame, rt).await?,
     };
+    if beyond.is_none() {
+        state.left.partners.extend(partners(node, &state.table, rt).await?.map(Arc::new));
+    }
     if let Some(beyond) = beyond {
         let parts = beyond.read_left(&mut state, node, frame, rt).await?;
         rt.note_disk(&op.node, parts.bytes());
@@ -224,6 +234,45 @@ async fn open<T: Transaction>(op: &Op, node: &Node, frame: &Frame, rt: &mut Runt
     }
     Ok(state)
 }
+/// What joins above know of the partners of this one's rows is about the left side's, if it says so
+/// of columns of that side: of a left row that is left out no joined row is missed, unless a row of
+/// the right side is looked at by itself.
+fn hand_on(op: &Op, node: &Node, left: &mut Op) {
+    let (Node::HashJoin { kind, widths, .. } | Node::LoopJoin { kind, widths, .. }) = node else { return };
+    if *kind != JoinKind::Full {
+        let of_left = op.partners.iter().filter(|p| p.slots().iter().all(|slot| *slot < widths.0));
+        left.partners.extend(of_left.cloned());
+    }
+}
+
+/// The keys of the right side, if left rows without a partner are dropped and there may be many.
+#[allow(clippy::disallowed_methods, reason = "the order in which bits are set means nothing")]
+async fn partners<T: Transaction>(node: &Node, table: &Table, rt: &mut Runtime<'_, T>) -> Result<Option<Partners>> {
+    let Node::HashJoin { kind: JoinKind::Inner | JoinKind::Semi, left, left_keys, estimate, .. } = node else { return Ok(None) };
+    let slots: Option<Vec<usize>> =
+        left_keys.iter().map(|key| if let Expr::Slot(slot) = key.expr { Some(slot as usize) } else { None }).collect();
+    let (Some(slots), Some(scan)) = (slots, scan_below(left)) else { return Ok(None) };
+    let is_worth_it = estimate.zip(scan.estimate).is_some_and(|(joined, read)| joined < read * PARTNERED_MAX);
+    if scan.statistics.is_none() || !is_worth_it || table.ends.len() > batch::PARTNERS_MAX {
+        return Ok(None);
+    }
+    let mut partners = Partners::with_room(slots, table.ends.len());
+    for key in table.ends.keys() {
+        rt.step().await?;
+        partners.add(key);
+    }
+    Ok(Some(partners))
+}
+
+/// The scan that a join's left rows come from.
+fn scan_below(node: &Node) -> Option<&Scan> {
+    match node {
+        Node::Scan(s) => Some(s),
+        Node::HashJoin { left, .. } | Node::LoopJoin { left, .. } => scan_below(left),
+        _ => None,
+    }
+}
+
 /// Keeps the keys of the right side, each once: the join asks which there are, and nothing else of
 /// the rows. Gives all of them if there is no room.
 async fn keep_keys<T: Transaction>(

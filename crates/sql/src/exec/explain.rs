@@ -652,6 +652,7 @@ fn join_name(kind: JoinKind) -> &'static str {
     match kind {
         JoinKind::Inner => "Join",
         JoinKind::Left => "Left Join",
+        JoinKind::Right => "Right Join",
         JoinKind::Full => "Full Join",
         JoinKind::Semi => "Semi Join",
         JoinKind::Anti => "Anti Join",

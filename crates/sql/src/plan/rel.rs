@@ -140,6 +140,8 @@ pub(crate) fn width(table: &Table) -> u32 {
 pub(crate) enum JoinKind {
     Inner,
     Left,
+    /// A left join whose sides are exchanged: of plans alone.
+    Right,
     Full,
     /// The left rows that have a partner.
     Semi,
@@ -151,6 +153,14 @@ impl JoinKind {
     /// Whether its rows are left rows, without anything of the right side.
     pub(crate) fn is_test(self) -> bool {
         matches!(self, JoinKind::Semi | JoinKind::Anti)
+    }
+    /// Whether it has a row for each right row without a partner.
+    pub(crate) fn keeps_right(self) -> bool {
+        matches!(self, JoinKind::Right | JoinKind::Full)
+    }
+    /// Whether left rows without a partner are dropped.
+    pub(crate) fn drops_left(self) -> bool {
+        matches!(self, JoinKind::Inner | JoinKind::Right | JoinKind::Semi)
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) struct JoinState {
     /// The right side, if it is kept; whether each of its rows found a partner.
     right: Option<Arc<Kept>>,
     matched: Vec<bool>,
-    /// Of a full join: how many rows of the right side were asked whether they did.
+    /// Of a full or a right join: how many rows of the right side were asked whether they did.
     asked: usize,
     table: Table,
     pair: Pair,
@@ -239,7 +239,7 @@ async fn open<T: Transaction>(op: &Op, node: &Node, frame: &Frame, rt: &mut Runt
 /// the right side is looked at by itself.
 fn hand_on(op: &Op, node: &Node, left: &mut Op) {
     let (Node::HashJoin { kind, widths, .. } | Node::LoopJoin { kind, widths, .. }) = node else { return };
-    if *kind != JoinKind::Full {
+    if !kind.keeps_right() {
         let of_left = op.partners.iter().filter(|p| p.slots().iter().all(|slot| *slot < widths.0));
         left.partners.extend(of_left.cloned());
     }
@@ -248,7 +248,10 @@ fn hand_on(op: &Op, node: &Node, left: &mut Op) {
 /// The keys of the right side, if left rows without a partner are dropped and there may be many.
 #[allow(clippy::disallowed_methods, reason = "the order in which bits are set means nothing")]
 async fn partners<T: Transaction>(node: &Node, table: &Table, rt: &mut Runtime<'_, T>) -> Result<Option<Partners>> {
-    let Node::HashJoin { kind: JoinKind::Inner | JoinKind::Semi, left, left_keys, estimate, .. } = node else { return Ok(None) };
+    let Node::HashJoin { kind, left, left_keys, estimate, .. } = node else { return Ok(None) };
+    if !kind.drops_left() {
+        return Ok(None);
+    }
     let slots: Option<Vec<usize>> =
         left_keys.iter().map(|key| if let Expr::Slot(slot) = key.expr { Some(slot as usize) } else { None }).collect();
     let (Some(slots), Some(scan)) = (slots, scan_below(left)) else { return Ok(None) };
@@ -527,19 +530,19 @@ async fn join<T: Transaction>(
                 if any == (*kind == JoinKind::Semi) {
                     state.out.push_back(left);
                 }
-            } else if !any && *kind != JoinKind::Inner {
+            } else if !any && !kind.drops_left() {
                 left.extend(std::iter::repeat_n(Datum::Null, widths.1));
                 state.out.push_back(left);
             }
         }
     }
-    if *kind == JoinKind::Full && state.left_done {
+    if kind.keeps_right() && state.left_done {
         lone_rows(state, &kept, *widths, rt, enough).await?;
     }
     Ok(())
 }
 
-/// Of a full join: the right rows that found no partner.
+/// Of a full or a right join: the right rows that found no partner.
 async fn lone_rows<T: Transaction>(
     state: &mut JoinState,
     kept: &Kept,

@@ -81,7 +81,7 @@ impl Right {
         kind: JoinKind,
         rt: &mut Runtime<'_, T>,
     ) -> Result<()> {
-        if key.iter().any(Datum::is_null) && kind != JoinKind::Full {
+        if key.iter().any(Datum::is_null) && !kind.keeps_right() {
             rt.shared.memory -= bytes;
             return Ok(());
         }
@@ -106,7 +106,7 @@ impl Right {
             for mut row in rows {
                 rt.step().await?;
                 let key = eval_all(left_keys, &row, frame, rt).await?;
-                if key.iter().any(Datum::is_null) && matches!(kind, JoinKind::Inner | JoinKind::Semi) {
+                if key.iter().any(Datum::is_null) && kind.drops_left() {
                     continue;
                 }
                 if *keeps_order {

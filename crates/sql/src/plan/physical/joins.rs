@@ -114,21 +114,31 @@ impl Compiler<'_> {
             return self.loop_join(kind, l, right, on, &below, false);
         }
         let mut r = self.rel(right, &below, None)?;
-        let mut l = l;
+        let (mut l, mut kind) = (l, kind);
         let rows = self.joined_rows(kind, &l, &r, on);
         let is_counted = l.is_counted && r.is_counted;
         if is_counted {
             let (as_it_is, exchanged) = (estimate::cost_of_hash(used, r.rows), estimate::cost_of_hash(r.rows, l.rows));
             let is_ordered = is_in_order && wish.is_some_and(|w| !w.is_empty());
             let sort = if is_ordered { estimate::cost_of_sort(rows) } else { 0.0 };
-            if kind == JoinKind::Inner && exchanged + sort < as_it_is {
+            let other = match kind {
+                JoinKind::Inner => Some(JoinKind::Inner),
+                JoinKind::Left => Some(JoinKind::Right),
+                _ => None,
+            };
+            if let Some(other) = other.filter(|_| exchanged + sort < as_it_is) {
+                kind = other;
                 std::mem::swap(&mut l, &mut r);
                 std::mem::swap(&mut left_keys, &mut right_keys);
             }
             self.cost += as_it_is.min(exchanged + sort) + estimate::cost_of_rows(rows);
         }
         let layout: Vec<ColId> = l.layout.iter().chain(&r.layout).copied().collect();
-        let (mut order, fixed) = if kind == JoinKind::Full { Default::default() } else { (l.order, l.fixed) };
+        let (mut order, fixed) = match kind {
+            JoinKind::Full => Default::default(),
+            JoinKind::Right => (Vec::new(), r.fixed),
+            _ => (l.order, l.fixed),
+        };
         // To keep it takes another sort where memory is short: only for who asks for it.
         if wish.is_none() {
             order.clear();

@@ -366,3 +366,39 @@ fn two_of_five_sites_are_cut_off_from_the_others() {
     }
     settle(&mut c, &FIVE);
 }
+
+/// Its tokens are not held any more, but they are there; and the id under which they were held is
+/// one that no group knows any more.
+#[test]
+fn a_block_that_is_open_for_long_commits_what_it_has_taken() {
+    let mut c = start(516);
+    c.sql(US, "d", BY_ANY);
+    c.sql(US, "d", "UPDATE quotas SET used = 0 WHERE id = 1");
+    let block = c.converse(EU, "d");
+    for sql in ["BEGIN", "UPDATE quotas SET used = used + 3 WHERE id = 1"] {
+        block.ask(&mut c, sql);
+    }
+    for _ in 0..9 {
+        c.pass(Duration::from_secs(5));
+        c.sql(US, "d", "UPDATE quotas SET used = used + 1 WHERE id = 1");
+        c.sql(EU, "d", "UPDATE quotas SET used = used + 1 WHERE id = 2");
+    }
+    block.ask(&mut c, "COMMIT");
+    assert_eq!(c.sql(US, "d", "SELECT used FROM quotas WHERE id = 1"), [["12"]]);
+}
+
+/// Long after it began it commits under another id than its first one, for which nothing is held.
+#[test]
+fn a_block_that_takes_tokens_late_does_not_keep_them_from_itself() {
+    let mut c = start(517);
+    c.sql(US, "d", BY_ANY);
+    c.sql(US, "d", "UPDATE quotas SET used = 0 WHERE id = 1");
+    let block = c.converse(EU, "d");
+    for sql in ["BEGIN", "SELECT id FROM quotas WHERE id = 2"] {
+        block.ask(&mut c, sql);
+    }
+    c.pass(Duration::from_secs(25));
+    block.ask(&mut c, &format!("UPDATE quotas SET used = used + {LIMIT} WHERE id = 1"));
+    block.ask(&mut c, "COMMIT");
+    assert_eq!(c.sql(US, "d", "SELECT used FROM quotas WHERE id = 1"), [[LIMIT.to_string()]]);
+}

@@ -232,3 +232,81 @@ fn who_read_a_global_row_does_not_commit_after_its_writer_was_acknowledged() {
     let mut found = seeds.filter(|seed| commit_after_an_acknowledged_writer(bug, *seed).is_err());
     assert!(found.next().is_some(), "the bug is caught");
 }
+
+/// Whoever read a GLOBAL row that belongs to the near future waits for it at the gateway, before
+/// anything is sent: no participant's clock has to get there.
+#[test]
+fn who_has_read_what_is_still_to_come_waits_at_home() {
+    let mut c = rows_of_three_kinds(71, Rules::ALL, |_| 0);
+    let (reader, writer) = (c.converse(EU, "shop"), c.converse(US, "shop"));
+    writer.ask(&mut c, "SELECT price FROM items WHERE id = 7");
+    writer.say("UPDATE items SET price = 1 WHERE id = 7");
+    let end = c.elapsed() + Duration::from_secs(5);
+    // Until the new price is just inside of what a reader is shown.
+    loop {
+        reader.ask(&mut c, "BEGIN");
+        if reader.ask(&mut c, "SELECT price FROM items WHERE id = 7") == [["1"]] {
+            break;
+        }
+        reader.ask(&mut c, "ROLLBACK");
+        assert!(c.elapsed() < end, "the price does not come");
+        c.pass(Duration::from_millis(5));
+    }
+    let of = |rows: Vec<Vec<String>>, name: &str| -> u64 {
+        rows.iter().find(|row| row[0] == name).unwrap_or_else(|| panic!("no metric {name}"))[1].parse().expect("a number")
+    };
+    reader.ask(&mut c, "UPDATE near SET v = 1 WHERE id = 1");
+    let before = reader.ask(&mut c, "SHOW METRICS");
+    reader.ask(&mut c, "COMMIT");
+    let after = reader.ask(&mut c, "SHOW METRICS");
+    let more = |name: &str| of(after.clone(), name) - of(before.clone(), name);
+    assert!(more("txn.global.commit_waits") > 0, "its time had come already, this shows nothing");
+    assert_eq!(more("primary.waits.clock"), 0, "the primary has waited");
+    writer.hear(&mut c).expect("the price is written");
+}
+
+/// Each is acknowledged when its own time has come; the next one may write before that.
+#[test]
+fn writers_of_one_global_row_do_not_wait_for_each_others_time() {
+    const WRITERS: usize = 8;
+    let mut c = rows_of_three_kinds(72, Rules::ALL, |_| 0);
+    let add = "UPDATE items SET price = price + 1 WHERE id = 7";
+    let writers: Vec<_> = (0..WRITERS).map(|_| c.repeat(US, "shop", add, 1)).collect();
+    let end = c.elapsed() + Duration::from_secs(30);
+    while writers.iter().any(|w| w.lock().is_empty()) {
+        assert!(c.elapsed() < end, "still running: {writers:?}");
+        c.pass(Duration::from_millis(50));
+    }
+    for (result, took) in writers.iter().flat_map(|w| w.lock().clone()) {
+        // A lead is about 430 ms here.
+        assert!(result == Ok(()) && took < Duration::from_millis(1_700), "{writers:?}");
+    }
+    assert_eq!(c.sql(EU, "shop", "SELECT price FROM items"), [[WRITERS.to_string()]]);
+}
+
+/// Counterexample 25, by hand: a block that only reads has seen the GLOBAL row of before, and after
+/// that a row that was written together with the new one.
+#[test]
+fn rows_that_rest_on_a_global_row_are_not_shown_beside_its_past() {
+    let mut c = rows_of_three_kinds(73, Rules::ALL, |_| 0);
+    let reader = c.converse(EU, "shop");
+    reader.ask(&mut c, "BEGIN READ ONLY");
+    assert_eq!(reader.ask(&mut c, "SELECT price FROM items WHERE id = 7"), [["0"]]);
+    c.sql(US, "shop", "BEGIN; UPDATE items SET price = 1 WHERE id = 7; UPDATE near SET v = 1 WHERE id = 1; COMMIT");
+    assert_eq!(reader.ask(&mut c, "SELECT v FROM near WHERE id = 1"), [["1"]]);
+    reader.say("COMMIT");
+    assert_eq!(reader.hear(&mut c).expect_err("the price it saw was another one").sqlstate(), "40001");
+}
+
+/// One far group beside GLOBAL rows, under load: what was read is reserved in the end.
+#[test]
+fn global_rows_beside_one_busy_region_are_read() {
+    let mut c = rows_of_three_kinds(74, Rules::ALL, |_| 0);
+    let writer = c.repeat(ASIA, "shop", "UPDATE far SET v = v + 1 WHERE id = 1", 100_000);
+    c.pass(Duration::from_secs(1));
+    for _ in 0..3 {
+        let read = c.try_sql(EU, "shop", "SELECT price, v FROM items, far WHERE items.id = 7 AND far.id = 1");
+        assert_eq!(read.expect("it comes to an end").len(), 1);
+    }
+    assert!(writer.lock().len() > 100, "nobody wrote meanwhile, this shows nothing");
+}

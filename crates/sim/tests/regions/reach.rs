@@ -1,6 +1,7 @@
 //! What clients get while something is out of reach: a region, a link, room on a disk.
 
 use crate::script::{ASIA, Cluster, EU, US};
+use meridian_base::parts::LargeFrom;
 use meridian_sim::cluster::meridian::Tuning;
 use std::time::Duration;
 
@@ -258,4 +259,100 @@ fn one_full_disk_of_three_stops_nobody() {
         c.pass(Duration::from_secs(10));
     }
     assert_eq!(c.sql(US, "d", "SELECT count(*), max(id) FROM t"), [["61", "60"]]);
+}
+
+/// It is known only at its commit that more than one group takes part.
+#[test]
+fn a_block_that_reads_elsewhere_after_it_wrote_much_is_refused() {
+    let mut c = Cluster::start(2, 1, 177, Tuning::default());
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE d PRIMARY REGION \"{US}\" REGIONS \"{EU}\""));
+    c.sql(US, "d", "CREATE TABLE t (id INT8 PRIMARY KEY, v TEXT)");
+    c.sql(US, "d", &format!("CREATE TABLE e (id INT8 PRIMARY KEY) LOCALITY REGIONAL BY TABLE IN \"{EU}\""));
+    c.sql(US, "d", "INSERT INTO e VALUES (1)");
+    c.settled(US, "d");
+    let block = c.converse(US, "d");
+    block.ask(&mut c, "BEGIN");
+    block.ask(&mut c, "INSERT INTO t SELECT i, repeat('x', 1000000) FROM generate_series(1, 18) AS g(i)");
+    assert_eq!(block.ask(&mut c, "SELECT count(*) FROM e"), [["1"]]);
+    block.say("COMMIT");
+    let e = block.hear(&mut c).expect_err("one record holds no such slice");
+    assert_eq!(e.sqlstate(), "53200", "{e}");
+    assert!(e.get_detail().is_some_and(|d| d.contains("several regions, or homes")), "{e:?}");
+    assert_eq!(c.sql(US, "d", "SELECT count(*) FROM t"), [["0"]]);
+}
+
+/// What one primary has answered at one moment needs no round.
+#[test]
+fn one_group_alone_takes_no_round_trip_to_commit() {
+    let mut c = Cluster::start(3, 1, 178, Tuning::default());
+    // No replica is in Asia, so that its gateway reads at the primary.
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE d PRIMARY REGION \"{US}\" REGIONS \"{EU}\""));
+    c.sql(US, "d", "CREATE TABLE t (id INT8 PRIMARY KEY, v INT8); INSERT INTO t VALUES (1, 10)");
+    c.settled(US, "d");
+    c.pass(Duration::from_secs(5));
+    let lines = c.sql(ASIA, "d", "EXPLAIN ANALYZE SELECT v FROM t WHERE id = 1").concat();
+    let trips = lines.iter().find(|line| line.starts_with("Round Trips")).expect("a line about them");
+    assert_eq!(trips, "Round Trips Between Regions: 1, to commit 0");
+    assert_eq!(c.sql(ASIA, "d", "SET max_cross_region_round_trips = 1; SELECT v FROM t WHERE id = 1"), [["10"]]);
+}
+
+/// The replica here does not have it yet.
+#[test]
+fn a_session_sees_at_once_what_it_wrote_elsewhere() {
+    let mut c = Cluster::start(2, 1, 179, Tuning::default());
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE d PRIMARY REGION \"{US}\" REGIONS \"{EU}\""));
+    c.sql(US, "d", "CREATE TABLE t (id INT8 PRIMARY KEY, v INT8); INSERT INTO t VALUES (1, 0)");
+    c.settled(US, "d");
+    c.pass(Duration::from_secs(5));
+    let client = c.converse(EU, "d");
+    for v in 1..=10 {
+        client.ask(&mut c, &format!("UPDATE t SET v = {v} WHERE id = 1"));
+        client.ask(&mut c, "BEGIN");
+        assert_eq!(client.ask(&mut c, "SELECT v FROM t WHERE id = 1"), [[v.to_string()]]);
+        client.ask(&mut c, "COMMIT");
+    }
+}
+
+/// The other half: it has left, it happens, and its answer is lost.
+#[test]
+fn a_commit_that_has_left_is_never_said_not_to_have_happened() {
+    let mut c = Cluster::start(2, 1, 180, Tuning::default());
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE d PRIMARY REGION \"{EU}\" REGIONS \"{US}\""));
+    c.sql(US, "d", "CREATE TABLE there (id INT8 PRIMARY KEY, v INT8); INSERT INTO there VALUES (1, 20)");
+    c.settled(US, "d");
+    c.pass(Duration::from_secs(5));
+    let block = c.converse(US, "d");
+    block.ask(&mut c, "BEGIN");
+    block.ask(&mut c, "UPDATE there SET v = 21 WHERE id = 1");
+    c.cut_one_way("n2", "n1");
+    let began = c.elapsed();
+    block.say("COMMIT");
+    let e = block.hear(&mut c).expect_err("no answer comes");
+    assert_eq!(e.sqlstate(), "40003", "{e}");
+    let took = c.elapsed() - began;
+    assert!((Duration::from_secs(18)..Duration::from_secs(30)).contains(&took), "{took:?}");
+    c.mend("n1", "n2");
+    c.pass(Duration::from_secs(10));
+    assert_eq!(c.sql(US, "d", "SELECT v FROM there WHERE id = 1"), [["21"]]);
+}
+
+/// Pieces of its slice are on their way, and the request itself is not: nothing has happened.
+#[test]
+fn a_large_commit_that_does_not_get_through_has_surely_not_happened() {
+    let large_from = LargeFrom { part_bytes: 1 << 20, slice_bytes: 2 << 20, ..LargeFrom::default() };
+    let mut c = Cluster::start(2, 1, 181, Tuning { large_from, ..Tuning::default() });
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE d PRIMARY REGION \"{EU}\" REGIONS \"{US}\""));
+    c.sql(US, "d", "CREATE TABLE t (id INT8 PRIMARY KEY, v TEXT)");
+    c.settled(US, "d");
+    c.pass(Duration::from_secs(5));
+    let block = c.converse(US, "d");
+    block.ask(&mut c, "BEGIN");
+    block.ask(&mut c, "INSERT INTO t SELECT i, repeat('x', 500000) FROM generate_series(1, 24) AS g(i)");
+    c.narrow("n1", "n2", 100_000);
+    block.say("COMMIT");
+    let e = block.hear(&mut c).expect_err("12 MB do not get through");
+    assert_eq!(e.sqlstate(), "57P03", "{e}");
+    c.narrow("n1", "n2", 100_000_000);
+    c.pass(Duration::from_secs(20));
+    assert_eq!(c.sql(EU, "d", "SELECT count(*) FROM t"), [["0"]]);
 }

@@ -249,3 +249,84 @@ fn numbers_that_are_read_to_be_written_line_up_with_deltas() {
     let all = 500_000 + 3 * DELTAS + 2 * GUARDED;
     assert_eq!(c.sql(US, "d", "SELECT used FROM quotas WHERE id = 1"), [[all.to_string()]]);
 }
+
+/// A row says which other one belongs to it, and both change all the time: rounds fail, what was
+/// read is reserved, and then it leads to a row that was not. The statement never sees the two rows
+/// of two moments, and comes to an end.
+#[test]
+fn rows_that_lead_to_others_are_read_at_one_moment() {
+    let mut c = Cluster::start(3, 1, 66, Tuning::default());
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE d PRIMARY REGION \"{US}\" REGIONS \"{EU}\", \"{ASIA}\""));
+    c.sql(US, "d", "CREATE TABLE a (id INT8 PRIMARY KEY, ref INT8 NOT NULL, n INT8 NOT NULL); INSERT INTO a VALUES (1, 1, 0)");
+    c.sql(US, "d", &format!("CREATE TABLE b (id INT8 PRIMARY KEY, n INT8 NOT NULL) LOCALITY REGIONAL BY TABLE IN \"{EU}\""));
+    // So many that nobody reads all of them for the sake of one.
+    c.sql(US, "d", "INSERT INTO b SELECT g, 0 FROM generate_series(1, 2000) AS s(g)");
+    c.settled(US, "d");
+    c.pass(Duration::from_secs(5));
+    let write = "ROLLBACK; BEGIN; UPDATE a SET ref = 1 + n % 2, n = n + 1 WHERE id = 1; \
+                 UPDATE b SET n = a.n FROM a WHERE a.id = 1 AND b.id = a.ref; COMMIT";
+    let writer = c.repeat(US, "d", write, 100_000);
+    while writer.lock().len() < 10 {
+        c.pass(Duration::from_millis(100));
+    }
+    let before = writer.lock().iter().filter(|(result, _)| result.is_ok()).count();
+    for _ in 0..10 {
+        let rows = c.sql(ASIA, "d", "SELECT a.n, b.n FROM a JOIN b ON b.id = a.ref WHERE a.id = 1");
+        assert_eq!(rows[0][0], rows[0][1], "of two moments");
+    }
+    let written = writer.lock().iter().filter(|(result, _)| result.is_ok()).count();
+    assert!(written > before + 20, "nobody wrote meanwhile, this shows nothing");
+    let metrics = c.sql(ASIA, "d", "SHOW METRICS");
+    let of = |name: &str| metrics.iter().find(|row| row[0] == name).expect("a metric")[1].parse::<u64>().expect("a number");
+    assert!(of("txn.read_rounds.failed") >= 2, "{metrics:?}");
+    assert!(of("txn.reserving_reads") > 0, "{metrics:?}");
+    assert!(of("txn.reserving_reads.missed") > 0, "nothing led elsewhere, this shows nothing: {metrics:?}");
+}
+
+/// Rows of other regions change while they are read; the past does not. For rows of this region it
+/// suffices to try again.
+#[test]
+fn a_block_that_only_reads_is_told_what_helps() {
+    let mut c = Cluster::start(2, 1, 67, Tuning::default());
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE d PRIMARY REGION \"{US}\" REGIONS \"{EU}\""));
+    c.sql(US, "d", "CREATE TABLE t (id INT8 PRIMARY KEY, v INT8 NOT NULL); INSERT INTO t VALUES (1, 0)");
+    c.sql(US, "d", "CREATE TABLE g (id INT8 PRIMARY KEY) LOCALITY GLOBAL; INSERT INTO g VALUES (1)");
+    c.settled(US, "d");
+    c.pass(Duration::from_secs(5));
+    for (region, is_past) in [(EU, true), (US, false)] {
+        let reader = c.converse(region, "d");
+        for sql in ["BEGIN READ ONLY", "SELECT id FROM g", "SELECT v FROM t WHERE id = 1"] {
+            reader.ask(&mut c, sql);
+        }
+        c.sql(US, "d", "UPDATE t SET v = v + 1");
+        reader.say("COMMIT");
+        let e = reader.hear(&mut c).expect_err("the row has changed");
+        assert_eq!(e.sqlstate(), "40001", "{region}: {e}");
+        let hint = e.get_hint().expect("a hint");
+        assert_eq!(hint.contains("AS OF SYSTEM TIME follower_read_timestamp()"), is_past, "{region}: {hint}");
+        assert!(hint.starts_with("Run the transaction again"), "{region}: {hint}");
+    }
+}
+
+/// The error would rest on a row that has changed: the client is told that, and it counts.
+#[test]
+fn a_block_whose_error_rests_on_what_has_changed_counts_as_aborted() {
+    let mut c = Cluster::start(2, 1, 68, Tuning::default());
+    c.sql(US, "defaultdb", &format!("CREATE DATABASE d PRIMARY REGION \"{US}\" REGIONS \"{EU}\""));
+    c.sql(US, "d", "CREATE TABLE t (id INT8 PRIMARY KEY, v INT8 NOT NULL); INSERT INTO t VALUES (1, 7)");
+    c.settled(US, "d");
+    c.pass(Duration::from_secs(5));
+    let block = c.converse(EU, "d");
+    let aborted = |c: &mut Cluster| {
+        let rows = block.ask(c, "SHOW METRICS");
+        rows.iter().find(|row| row[0] == "txn.regions.aborted").expect("a metric")[1].parse::<u64>().expect("a number")
+    };
+    let before = aborted(&mut c);
+    block.ask(&mut c, "BEGIN");
+    assert_eq!(block.ask(&mut c, "SELECT v FROM t WHERE id = 1"), [["7"]]);
+    c.sql(US, "d", "UPDATE t SET v = v + 1");
+    block.say("SELECT 1 / (v - v) FROM t WHERE id = 1");
+    assert_eq!(block.hear(&mut c).expect_err("the row has changed").sqlstate(), "40001");
+    block.ask(&mut c, "ROLLBACK");
+    assert_eq!(aborted(&mut c), before + 1);
+}

@@ -169,8 +169,10 @@ impl Txn {
         for part in self.parts.iter().filter(|p| !p.view.entries.is_empty() && !p.is_global) {
             script.entry(part.group).or_default().extend(&part.view.entries);
         }
-        // One group's primary reads at one snapshot, and needs no reservation.
-        if script.len() > 1 {
+        // One group's primary reads at one snapshot, and needs no reservation, unless that has to
+        // be the moment of GLOBAL rows as well.
+        let has_global = self.parts.iter().any(|p| p.is_global && !p.view.entries.is_empty());
+        if script.len() > usize::from(!has_global) {
             self.gateway.scripts.0.keep(self.options.session, script);
         }
     }

@@ -210,25 +210,44 @@ fn push_test(
 /// A semi-join or an anti-join. What it says of the first of several joined relations it says
 /// before these are joined, unless they leave out rows themselves.
 fn tested(kind: JoinKind, left: Rel, right: Rel, on: Vec<Expr>, known: &Known) -> Rel {
-    let is_of = |rel: &Rel, id: &ColId| rel.cols().contains(id);
-    let may_sink = |left: &Rel| {
-        let Rel::Join { kind: JoinKind::Inner, left: first, .. } = left else { return false };
-        let mut used: Vec<ColId> = on.iter().flat_map(Expr::columns).chain(right.free_columns()).collect();
-        used.retain(|id| is_of(left, id));
-        used.iter().all(|id| is_of(first, id))
-            && !used.is_empty()
-            && !on.iter().any(Expr::is_volatile)
-            && known.covers(left)
-            && access::rows(first, &[], known) <= access::rows(left, &[], known)
+    let sunk = match &left {
+        Rel::Join { kind: JoinKind::Inner, left: first, on: own, .. } => {
+            let (all, of_first) = (left.cols(), first.cols());
+            let is_lateral = right.free_columns().iter().any(|id| all.contains(id) && !of_first.contains(id));
+            let leaves_fewer = || known.covers(&left) && access::rows(first, &[], known) <= access::rows(&left, &[], known);
+            (!is_lateral && leaves_fewer()).then(|| about_first(&on, own, &all, &of_first)).flatten()
+        }
+        _ => None,
     };
-    let sinks = may_sink(&left);
-    match left {
-        Rel::Join { kind: of_left, left: first, right: second, on: own } if sinks => {
+    match (left, sunk) {
+        (Rel::Join { kind: of_left, left: first, right: second, on: own }, Some(on)) => {
             let left = Box::new(tested(kind, *first, right, on, known));
             Rel::Join { kind: of_left, left, right: second, on: own }
         }
-        left => Rel::Join { kind, left: Box::new(left), right: Box::new(right), on },
+        (left, _) => Rel::Join { kind, left: Box::new(left), right: Box::new(right), on },
     }
+}
+
+/// Conditions on rows of an inner join, said of its first side alone: of a column of the other
+/// side, what is said of the one that equals it. `None`: they say more.
+fn about_first(on: &[Expr], own: &[Expr], all: &[ColId], of_first: &[ColId]) -> Option<Vec<Expr>> {
+    let is_other = |id: &ColId| all.contains(id) && !of_first.contains(id);
+    let same = |id: ColId| {
+        own.iter().filter_map(equals::equality).find_map(|(a, b)| match (a, b) {
+            (a, b) if b == id && of_first.contains(&a) => Some(a),
+            (a, b) if a == id && of_first.contains(&b) => Some(b),
+            _ => None,
+        })
+    };
+    let said = |c: &Expr| match equals::equality(c) {
+        _ if c.is_volatile() => None,
+        _ if !c.columns().iter().any(is_other) => Some(c.clone()),
+        Some((a, b)) if is_other(&a) => Some(equals::equal(same(a)?, b)),
+        Some((a, b)) => Some(equals::equal(a, same(b)?)),
+        None => None,
+    };
+    let on: Vec<Expr> = on.iter().map(said).collect::<Option<_>>()?;
+    on.iter().flat_map(Expr::columns).any(|id| of_first.contains(&id)).then_some(on)
 }
 
 /// A left join, which becomes an inner one if a condition drops all rows without a partner, and an

@@ -24,9 +24,10 @@ use meridian_base::{Error, GroupId, Key, KeyRange, Result, migration};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 /// Rows of a page.
 const ROWS: usize = 1_024;
@@ -40,6 +41,8 @@ const PAGES_AHEAD: usize = 16;
 const PIECES_MAX: usize = 8;
 /// How long a slice of a page should take whose conditions go row by row.
 const SLICE_MICROS: u128 = 1_000;
+/// How long who waits for a page does not look whether the statement is interrupted.
+const LOOK: Duration = Duration::from_millis(20);
 /// Pieces into which a range is cut, at most.
 const CUTS_MAX: usize = 4_096;
 
@@ -154,7 +157,6 @@ impl Ahead {
     /// The next page, maybe an empty one.
     pub(super) async fn next<T: Transaction>(&mut self, rt: &mut Runtime<'_, T>) -> Result<Next> {
         loop {
-            rt.ctx.interrupt.check()?;
             while self.running.len() < self.width
                 && let Some(piece) = self.left.pop_front()
             {
@@ -163,7 +165,14 @@ impl Ahead {
                 self.running.push_back((piece, receive));
             }
             let Some((_, first)) = self.running.front_mut() else { return Ok(Next::End) };
-            match first.recv().await {
+            // A page of conditions that take long is not waited for by who is interrupted.
+            let step = loop {
+                rt.ctx.interrupt.check()?;
+                if let Ok(step) = timeout(LOOK, first.recv()).await {
+                    break step;
+                }
+            };
+            match step {
                 Some(Step::Page(page, newest)) => {
                     rt.txn.has_seen(self.group, newest);
                     return Ok(Next::Page(page));

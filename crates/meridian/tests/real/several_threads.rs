@@ -5,6 +5,8 @@ use crate::cluster::{self, sql};
 use crate::process::{Node, Spec};
 use meridian_workload::Client;
 use std::path::Path;
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Enough for several pieces.
 const ROWS: u64 = 200_000;
@@ -52,6 +54,24 @@ async fn they_have_all_rows_in_order() {
     for _ in 0..50 {
         assert_eq!(sql(&node, "SELECT EXISTS (SELECT 1 FROM t WHERE v <> 'v1')").await, ["t"]);
     }
+}
+
+/// Conditions that take long end with their statement.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_interrupted_waits_for_no_page() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let Some(node) = start(dir.path()).await else { return };
+    let mut client = PgClient::connect(&node.sql_addr, "root", "defaultdb").await.expect("a connection");
+    client.execute("SET statement_timeout = '200ms'").await.expect("a setting");
+    for _ in 0..3 {
+        let began = Instant::now();
+        let e =
+            client.query("SELECT count(*) FROM t WHERE md5(repeat(v, 100000)) = 'none'", &[]).await.expect_err("it takes long");
+        assert_eq!(e.sqlstate(), "57014", "{e}");
+        assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    }
+    client.execute("SET statement_timeout = 0").await.expect("a setting");
+    assert_eq!(sql(&node, "SELECT count(*) FROM t").await, [ROWS.to_string()]);
 }
 
 /// Rows without a partner in a join above are left out where they are read: by one join, and by

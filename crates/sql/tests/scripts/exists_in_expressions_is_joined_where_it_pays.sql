@@ -90,13 +90,15 @@ explain select p.id from people as p where p.id = 77 or exists (select 1 from or
 ----
 QUERY PLAN
 Limit
-  ->  Filter
-        Filter: ((p.id = 77) OR (NOT (o.person IS NULL)))
-        ->  Hash Left Join  (rows=600)
-              Hash Cond: (p.id = o.person) AND (p.limit_id = o.total)
-              ->  Seq Scan on people p  (rows=600)
-              ->  Unique
-                    ->  Seq Scan on orders o  (rows=4000)
+  ->  Sort
+        Sort Key: p.id
+        ->  Filter
+              Filter: ((p.id = 77) OR (NOT (o.person IS NULL)))
+              ->  Hash Right Join  (rows=600)
+                    Hash Cond: (o.person = p.id) AND (o.total = p.limit_id)
+                    ->  Unique
+                          ->  Seq Scan on orders o  (rows=4000)
+                    ->  Seq Scan on people p  (rows=600)
 Regions: us-east1
 (EXPLAIN)
 
@@ -106,11 +108,11 @@ QUERY PLAN
 Aggregate
   ->  Filter
         Filter: ((p.id = 77) OR (NOT (o.person IS NULL)))
-        ->  Hash Left Join  (rows=600)
-              Hash Cond: (p.id = o.person) AND (p.limit_id = o.total)
-              ->  Seq Scan on people p  (rows=600)
+        ->  Hash Right Join  (rows=600)
+              Hash Cond: (o.person = p.id) AND (o.total = p.limit_id)
               ->  Unique
                     ->  Seq Scan on orders o  (rows=4000)
+              ->  Seq Scan on people p  (rows=600)
 Regions: us-east1
 (EXPLAIN)
 
@@ -183,14 +185,16 @@ Regions: us-east1
 explain select p.id, x.n from people as p left join (select person, count(*) as n from orders group by person) as x on x.person = p.id where p.id > 594 order by 1;
 ----
 QUERY PLAN
-Hash Left Join  (rows=5)
-  Hash Cond: (p.id = orders.person)
-  ->  Index Scan using people_pkey on people p  (rows=5)
-        Index Cond: (id > 594)
-  ->  Group in batches
-        Group Key: orders.person
-        ->  Seq Scan on orders  (rows=554)
-              Filter: (person > 594)
+Sort
+  Sort Key: p.id
+  ->  Hash Right Join  (rows=5)
+        Hash Cond: (orders.person = p.id)
+        ->  Group in batches
+              Group Key: orders.person
+              ->  Seq Scan on orders  (rows=554)
+                    Filter: (person > 594)
+        ->  Index Scan using people_pkey on people p  (rows=5)
+              Index Cond: (id > 594)
 Regions: us-east1
 (EXPLAIN)
 

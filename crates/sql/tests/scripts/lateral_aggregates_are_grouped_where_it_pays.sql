@@ -41,13 +41,13 @@ Regions: us-east1
 explain select la.id, z.s from la left join lateral (select sum(v) s from lb where lb.aid = la.id) z on true where la.k < 50;
 ----
 QUERY PLAN
-Hash Left Join  (rows=1020)
-  Hash Cond: (la.id = lb.aid)
-  ->  Seq Scan on la  (rows=1020)
-        Filter: (k < 50)
+Hash Right Join  (rows=1020)
+  Hash Cond: (lb.aid = la.id)
   ->  Group in batches
         Group Key: lb.aid
         ->  Seq Scan on lb  (rows=6000)
+  ->  Seq Scan on la  (rows=1020)
+        Filter: (k < 50)
 Regions: us-east1
 (EXPLAIN)
 

@@ -199,10 +199,10 @@ QUERY PLAN
 Aggregate
   ->  Filter
         Filter: (c.v IS NULL)
-        ->  Hash Left Join  (rows=10000)
-              Hash Cond: (p.id = c.pid)
-              ->  Seq Scan on p  (rows=2000)
+        ->  Hash Right Join  (rows=10000)
+              Hash Cond: (c.pid = p.id)
               ->  Seq Scan on c  (rows=10000)
+              ->  Seq Scan on p  (rows=2000)
 Regions: us-east1
 (EXPLAIN)
 

@@ -45,6 +45,8 @@ struct Inner {
     constraint: Option<String>,
 }
 
+const TOO_LARGE: &str = "transaction too large";
+
 impl Error {
     /// An error of a kind with a five-character SQLSTATE (PostgreSQL manual, appendix A).
     pub fn new(kind: ErrorKind, sqlstate: &str, message: impl Into<String>) -> Error {
@@ -86,6 +88,10 @@ impl Error {
     /// 0A000: understood, but not supported (yet).
     pub fn unsupported(message: impl Into<String>) -> Error {
         Error::sql("0A000", message)
+    }
+    /// 53200: what a transaction writes is more than it may.
+    pub fn too_large(detail: impl Into<String>) -> Error {
+        Error::sql("53200", TOO_LARGE).detail(detail)
     }
     /// XX000: an invariant that a caller relied on does not hold.
     pub fn internal(message: impl Into<String>) -> Error {
@@ -175,6 +181,10 @@ impl Error {
     /// Whether another node, or the same one later, may do what this one did not.
     pub fn is_unavailable(&self) -> bool {
         matches!(self.0.kind, ErrorKind::Unavailable | ErrorKind::NotPrimary)
+    }
+    /// Whether a transaction wrote more than it may.
+    pub fn is_too_large(&self) -> bool {
+        self.message() == TOO_LARGE
     }
     /// Whether running the transaction again may help.
     pub fn is_retry(&self) -> bool {

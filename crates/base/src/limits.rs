@@ -13,6 +13,9 @@ pub const TXN_BYTES_MAX: usize = 16 << 20;
 /// The same of a transaction of one group, of which the log holds parts. Its gateway, its primary
 /// and, while they gather it, all replicas keep it in memory.
 pub const LARGE_TXN_BYTES_MAX: usize = 512 << 20;
+/// When so much is written, a load into a table without rows goes on in new indexes, ahead of its
+/// transaction: half of what a transaction may write, so that the other half is never needed.
+pub const LOAD_BYTES_MAX: usize = LARGE_TXN_BYTES_MAX / 2;
 /// What the large transactions of a node may keep together, in the same way: a further one is
 /// refused with 53200.
 pub const LARGE_TXNS_BYTES_MAX: usize = 1 << 30;

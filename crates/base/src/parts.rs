@@ -30,17 +30,25 @@ pub struct LargeFrom {
     pub slice_bytes: usize,
     /// Of a transaction with more writes the conflict index has only the stretches of their keys.
     pub writes: usize,
+    /// A load into a table without rows that has written more bytes goes on ahead of its
+    /// transaction ([`limits::LOAD_BYTES_MAX`]).
+    pub load_bytes: usize,
 }
 
 impl Default for LargeFrom {
     fn default() -> LargeFrom {
-        LargeFrom { part_bytes: limits::PART_BYTES, slice_bytes: limits::TXN_BYTES_MAX, writes: limits::WRITES_INDEXED_MAX }
+        LargeFrom {
+            part_bytes: limits::PART_BYTES,
+            slice_bytes: limits::TXN_BYTES_MAX,
+            writes: limits::WRITES_INDEXED_MAX,
+            load_bytes: limits::LOAD_BYTES_MAX,
+        }
     }
 }
 
 impl LargeFrom {
     /// Every transaction with more than one write.
-    pub const TWO_WRITES: LargeFrom = LargeFrom { part_bytes: 1, slice_bytes: 1, writes: 1 };
+    pub const TWO_WRITES: LargeFrom = LargeFrom { part_bytes: 1, slice_bytes: 1, writes: 1, load_bytes: 1 };
 }
 
 /// Cuts a transaction into parts.

@@ -529,6 +529,16 @@ pub trait Transaction: Send + 'static {
     fn rollback(self);
     /// Whether anything is buffered.
     fn has_writes(&self) -> bool;
+    /// Whether so much is buffered that the rest of a load would better not be.
+    fn nears_bound(&self) -> bool;
+    /// Another transaction of the session, which begins now, depends on the same descriptors, and
+    /// commits by itself.
+    fn beside(&self) -> Self
+    where
+        Self: Sized;
+    /// Takes out what is buffered, which are writes of whole rows and entries: the transaction has
+    /// none then.
+    fn take_writes(&mut self) -> Vec<(GroupId, Write)>;
 }
 
 /// What came of moving tokens to a site.

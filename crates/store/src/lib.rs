@@ -21,6 +21,7 @@
 
 mod backend;
 mod codec;
+mod dead;
 mod fjall;
 mod group;
 mod ingest;

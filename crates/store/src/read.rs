@@ -13,6 +13,7 @@
 
 use crate::backend::{RawRange, Space, Spaces, View};
 use crate::codec;
+use crate::dead::KEYS_MIN;
 use crate::group::{EVICT_CALLS_FILL, GroupStore, Inner};
 use crate::spaces;
 use crate::table::{Row, Slot, Table};
@@ -214,7 +215,8 @@ impl GroupStore {
                 if !Arc::ptr_eq(spaces.get_or_insert_with(|| inner.spaces.clone()), &inner.spaces) {
                     break;
                 }
-                if page.is_brief && page.show(&inner.table, at)? {
+                page.note_dead(&inner.table, at);
+                if page.pass_dead(&inner.table, at) || page.is_brief && page.show(&inner.table, at)? {
                     continue;
                 }
                 // The spaces have all versions of a clean row, as if it had been evicted.
@@ -223,6 +225,12 @@ impl GroupStore {
                 (Step::of(&inner, &page.left, page.reverse, page.rows_wanted(), at, what), inner.spaces.clone())
             };
             scan_step(&*of, step, at, &mut page)?;
+        }
+        if page.has_passed_dead() {
+            let inner = self.inner.read();
+            if spaces.is_some_and(|spaces| Arc::ptr_eq(&spaces, &inner.spaces)) {
+                page.note_dead(&inner.table, at);
+            }
         }
         self.check_readable(at)?;
         Ok((!page.left.is_empty()).then_some(page.left))
@@ -502,6 +510,12 @@ struct PageBuilder<'a> {
     bytes: usize,
     looks_left: usize,
     full: bool,
+    /// Keys without rows that it has begun with, since these were noted.
+    dead: usize,
+    began: Key,
+    /// Whether it has met a row, and the first one, if there are keys without rows to be noted.
+    has_met: bool,
+    first: Option<Key>,
 }
 
 impl<'a> PageBuilder<'a> {
@@ -517,7 +531,37 @@ impl<'a> PageBuilder<'a> {
             bytes: 0,
             looks_left: limits.rows.saturating_mul(LOOK_PER_ROW).saturating_add(LOOK_EXTRA),
             full: false,
+            dead: 0,
+            began: range.start.clone(),
+            has_met: false,
+            first: None,
         }
+    }
+    /// Whether it has met so many keys without rows that it pays to note them.
+    fn has_passed_dead(&self) -> bool {
+        self.dead >= KEYS_MIN && !self.reverse
+    }
+    /// Notes the stretch without rows that it began with, unless a version newer than `at` may be
+    /// in it.
+    fn note_dead(&mut self, table: &Table, at: Timestamp) {
+        let newest = table.newest_in_index(self.began.as_bytes());
+        if !self.has_passed_dead() || newest > at {
+            return;
+        }
+        let end = self.first.as_ref().unwrap_or(&self.left.start);
+        if in_one_index(&KeyRange::new(self.began.clone(), end.clone())).is_some() {
+            table.dead.note(&self.began, end, newest);
+        }
+        self.dead = 0;
+    }
+    /// Goes on behind a stretch without rows.
+    fn pass_dead(&mut self, table: &Table, at: Timestamp) -> bool {
+        if self.reverse {
+            return false;
+        }
+        let Some(end) = table.dead.end_of(self.left.start.as_bytes(), at) else { return false };
+        self.left.start = end.min(self.left.end.clone());
+        true
     }
     fn rows_wanted(&self) -> usize {
         self.limits.rows.saturating_sub(self.rows)
@@ -555,7 +599,13 @@ impl<'a> PageBuilder<'a> {
     /// then begins after this key.
     fn take(&mut self, key: &dyn AsRef<[u8]>, row: Option<Seen<'_>>) -> Result<ControlFlow<()>> {
         self.looks_left -= 1;
+        if row.is_none() && !self.has_met {
+            self.dead += 1;
+        }
         if let Some(row) = row {
+            if !std::mem::replace(&mut self.has_met, true) && self.has_passed_dead() {
+                self.first = Some(Key::new(key.as_ref()));
+            }
             self.rows += 1;
             self.bytes += row.value().len() + if self.counts_keys { key.as_ref().len() } else { 0 };
             self.full = (self.take)(key, row)?.is_break();

@@ -22,6 +22,7 @@
 //! versions become clean, before any of them can be evicted; who fills the cache compares it with
 //! what it was before reading.
 
+use crate::dead::Dead;
 use crate::version::Version;
 use bytes::Bytes;
 use meridian_base::id::LogPosition;
@@ -200,6 +201,8 @@ pub(crate) struct Table {
     whole_else: Timestamp,
     /// The newest version of all.
     pub newest: Timestamp,
+    /// Where readers need not look.
+    pub dead: Dead,
 }
 
 impl Table {
@@ -221,6 +224,7 @@ impl Table {
             // Of what is in the spaces nothing is here yet.
             whole_else: if spaces_newest == Timestamp::MIN { Timestamp::MIN } else { Timestamp::MAX },
             newest: spaces_newest,
+            dead: Dead::default(),
         }
     }
     /// Forgets everything, for other spaces. Units and epochs go on.
@@ -299,6 +303,9 @@ impl Table {
 
     /// Applies a write without looking into the spaces, if that is possible.
     pub fn place(&mut self, write: &Write, at: Timestamp, totals: &Totals) -> Placed {
+        if write.value.is_some() {
+            self.dead.put(&write.key);
+        }
         let slot = Slot { at, columns: write.columns, value: write.value.clone(), unit: self.unit };
         let bytes = slot.bytes(&write.key);
         let first_in_unit;
@@ -340,6 +347,10 @@ impl Table {
     pub fn place_loaded(&mut self, write: &Write, at: Timestamp, loaded: &[Version], epoch: u64, totals: &Totals) -> bool {
         if epoch != self.epoch {
             return false;
+        }
+        // A reader may have come since it was tried without them.
+        if write.value.is_some() {
+            self.dead.put(&write.key);
         }
         // Found there or not: it may have to be replayed once more.
         self.unit_oldest = at.min(self.unit_oldest);
@@ -398,6 +409,7 @@ impl Table {
     pub fn expect(&mut self, key: &[u8], at: Timestamp) {
         self.spaces_newest = at.max(self.spaces_newest);
         self.raise_newest(key, at);
+        self.dead.forget();
         match key.first_chunk::<4>() {
             Some(index) => _ = self.whole_by_index.insert(*index, Timestamp::MAX),
             None => self.whole_else = Timestamp::MAX,

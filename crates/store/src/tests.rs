@@ -766,3 +766,93 @@ fn half_of_the_budget_asks_for_a_flush() {
         assert_eq!((group.wants_flush(), store.over_budget()), (wants, false));
     }
 }
+
+/// The keys that a reader sees from `low` to before `high`, page by page.
+fn keys_seen(group: &GroupStore, low: u32, high: u32, at: u64, rows: usize) -> Vec<u32> {
+    let mut left = Some(KeyRange::new(key(low), key(high)));
+    let mut seen = Vec::new();
+    while let Some(range) = left.take() {
+        let page = group.scan(&range, Timestamp(at), false, ScanLimits { rows, bytes: usize::MAX }).unwrap();
+        let number = |key: &Key| u32::from_be_bytes(key.as_bytes()[4..].try_into().unwrap());
+        seen.extend(page.rows.iter().map(|(key, _)| number(key)));
+        left = page.rest;
+    }
+    seen
+}
+
+#[test]
+fn a_row_that_is_written_while_a_reader_passes_deleted_ones_is_seen_by_later_readers() {
+    let (_store, group) = open(&MemoryDisk::new());
+    let some: Vec<(u32, Option<&str>)> = (1..20).map(|i| (i, Some("v"))).collect();
+    let none: Vec<(u32, Option<&str>)> = (1..18).map(|i| (i, None)).collect();
+    apply(&group, 1, 10, &some);
+    flush(&group);
+    evict_all(&group);
+    apply(&group, 2, 20, &none);
+    let writer = group.clone();
+    let written = meanwhile(&group, Moment::BeforeView, move || {
+        apply(&writer, 3, 60, &[(5, Some("w"))]);
+    });
+    assert_eq!(keys_seen(&group, 0, 30, 50, 100), [18, 19]);
+    assert!(written.has_happened());
+    assert_eq!(keys_seen(&group, 0, 30, 70, 100), [5, 18, 19]);
+    assert_eq!(keys_seen(&group, 0, 30, 15, 100).len(), 19);
+    // Now the stretches are noted, and a row cuts one off.
+    assert_eq!(group.inner.read().table.dead.end_of(key(3).as_bytes(), Timestamp(70)), Some(key(5)));
+    apply(&group, 4, 80, &[(3, Some("x"))]);
+    assert_eq!(keys_seen(&group, 0, 30, 90, 1), [3, 5, 18, 19]);
+    assert_eq!(keys_seen(&group, 0, 30, 75, 1), [5, 18, 19]);
+}
+
+#[test]
+fn what_readers_pass_over_is_what_is_not_there() {
+    for seed in 0..40_u64 {
+        let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+        let mut random = move |below: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state % below
+        };
+        let (_store, group) = open(&MemoryDisk::new());
+        // What each moment has.
+        let mut moments: Vec<BTreeSet<u32>> = vec![BTreeSet::new()];
+        let (mut head, mut tail) = (0, 0);
+        for moment in 1..80_u64 {
+            let mut now = moments.last().unwrap().clone();
+            let mut writes = Vec::new();
+            match random(8) {
+                0..4 => {
+                    let more = 1 + random(6) as u32;
+                    writes.extend((tail..tail + more).map(|i| (i, Some("v"))));
+                    tail += more;
+                }
+                4..7 => {
+                    let gone = (1 + random(8) as u32).min(tail - head);
+                    writes.extend((head..head + gone).map(|i| (i, None)));
+                    head += gone;
+                }
+                // Anywhere.
+                _ => writes.push((random(u64::from(tail) + 3) as u32, (random(2) == 0).then_some("w"))),
+            }
+            for (i, value) in &writes {
+                if value.is_some() { _ = now.insert(*i) } else { _ = now.remove(i) }
+            }
+            apply(&group, moment, moment * 10, &writes);
+            moments.push(now);
+            if random(9) == 0 {
+                flush(&group);
+                if random(2) == 0 {
+                    evict_all(&group);
+                }
+            }
+            for _ in 0..random(3) {
+                let at = moment - random(3).min(moment);
+                let low = random(u64::from(tail) + 2) as u32 / (1 + random(4) as u32);
+                let found = keys_seen(&group, low, tail + 5, at * 10 + 5, 1 + random(5) as usize);
+                let expected: Vec<u32> = moments[at as usize].range(low..).copied().collect();
+                assert_eq!(found, expected, "seed {seed}, moment {moment}, as of {at}, from {low}");
+            }
+        }
+    }
+}

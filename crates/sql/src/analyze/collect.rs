@@ -266,8 +266,11 @@ mod tests {
         assert!((column.equal(&500u32.to_be_bytes()) - 0.5).abs() < 0.01);
         assert!((column.equal(&7u32.to_be_bytes()) - 0.0005).abs() < 0.0001);
         assert_eq!(column.bounds.len(), 101);
-        assert!((column.below(&250u32.to_be_bytes()) - 0.125).abs() < 0.01);
-        assert!((column.below(&750u32.to_be_bytes()) - 0.875).abs() < 0.01);
-        assert_eq!((column.below(&0u32.to_be_bytes()), column.below(&5_000u32.to_be_bytes())), (0.0, 1.0));
+        assert!((column.below(&250u32.to_be_bytes(), &Type::Bytea) - 0.125).abs() < 0.01);
+        assert!((column.below(&750u32.to_be_bytes(), &Type::Bytea) - 0.875).abs() < 0.01);
+        assert_eq!(
+            (column.below(&0u32.to_be_bytes(), &Type::Bytea), column.below(&5_000u32.to_be_bytes(), &Type::Bytea)),
+            (0.0, 1.0)
+        );
     }
 }

@@ -281,7 +281,7 @@ impl Deriver<'_> {
 
     /// Gives a table new, empty indexes: its rows vanish at once, and rows written to it by this
     /// transaction block can be seen by nobody else before it commits.
-    fn truncate_table(&mut self, id: DescriptorId, restart_identity: bool) -> Result<()> {
+    pub(super) fn truncate_table(&mut self, id: DescriptorId, restart_identity: bool) -> Result<()> {
         // What was known of the rows that are gone says nothing of those to come.
         if let Some(statistics) = self.catalog.statistics_id(id) {
             self.delete(statistics);

@@ -50,6 +50,8 @@ pub struct ExecOptions {
     pub temporary_bytes_max: Option<u64>,
     /// `work_mem`, in bytes: operators that can do with less begin to once half of it is held.
     pub work_mem: usize,
+    /// An `INSERT` into this table commits its rows ahead of its transaction.
+    pub loads: Option<DescriptorId>,
 }
 
 impl Default for ExecOptions {
@@ -61,6 +63,7 @@ impl Default for ExecOptions {
             attempt: 0,
             temporary_bytes_max: None,
             work_mem: MEMORY_BYTES_MAX,
+            loads: None,
         }
     }
 }

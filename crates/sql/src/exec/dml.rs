@@ -5,6 +5,7 @@
 //! all rows are written, so that rows of one statement may refer to each other.
 
 use super::Runtime;
+use super::ahead::Ahead;
 use super::cascade;
 use super::escrow;
 use super::eval::{Frame, Kept, Row, all_true, eval_all, eval_scalar};
@@ -38,13 +39,22 @@ pub(crate) async fn rows<T: Transaction>(plan: &DmlPlan, frame: &Frame, rt: &mut
     if let DmlPlanKind::Insert { targets, conflict: None, random, infers: false } = &plan.kind
         && plan.returning.is_empty()
     {
+        let mut ahead = (rt.ctx.options.loads == Some(plan.table.table.id)).then(Ahead::default);
         while let Some(rows) = input.next(rt).await? {
             let new: Vec<Row> = rows.into_iter().map(|source| new_row(&plan.table, targets, source)).collect();
+            if let Some(ahead) = &mut ahead {
+                changed += new.len() as u64;
+                ahead.insert(plan, new, random, rt).await?;
+                continue;
+            }
             if plan.table.table.groups().any(|group| rt.txn.is_distant(group)) {
                 prefetch::inserts(plan, &new, random, rt).await?;
             }
             changed += new.len() as u64;
             insert_all(plan, new, random, &mut changes, rt).await?;
+        }
+        if let Some(mut ahead) = ahead {
+            ahead.commit_down_to(0).await?;
         }
         cascade::check(&plan.table, &plan.keys, changes, rt).await?;
         rt.shared.changed = changed;
@@ -330,7 +340,7 @@ pub(crate) async fn insert_params<T: Transaction>(plan: &DmlPlan, rows: Vec<Row>
 const TOGETHER_MAX: usize = 1_024;
 
 /// Inserts rows without `ON CONFLICT` and without `RETURNING`.
-async fn insert_all<T: Transaction>(
+pub(super) async fn insert_all<T: Transaction>(
     plan: &DmlPlan,
     mut rows: Vec<Row>,
     random: &[u32],

@@ -6,6 +6,7 @@
 //! transaction, so that a portal can keep one between two `Execute` messages.
 
 mod aggregate;
+mod ahead;
 mod api;
 pub(crate) mod batch;
 mod build;

@@ -115,6 +115,16 @@ impl Prepared {
     pub(crate) fn has_choices(&self) -> bool {
         matches!(self.plan, super::Plan::General(_)) && self.descriptors.len() > 1
     }
+    /// Whether it is an `INSERT` of rows that are new and stay untold: without `ON CONFLICT` and
+    /// `RETURNING`.
+    pub(crate) fn is_plain_insert(&self) -> bool {
+        use super::node::{DmlPlan, DmlPlanKind, Node};
+        let super::Plan::General(node) = &self.plan else { return false };
+        let is_plain = |dml: &DmlPlan| {
+            matches!(dml.kind, DmlPlanKind::Insert { conflict: None, infers: false, .. }) && dml.returning.is_empty()
+        };
+        matches!(&**node, Node::Dml(dml) if is_plain(dml))
+    }
     /// Whether rows come back.
     pub fn returns_rows(&self) -> bool {
         !self.columns.is_empty() || matches!(self.tag, Tag::Select)

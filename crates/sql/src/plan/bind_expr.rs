@@ -572,6 +572,16 @@ impl Binder<'_> {
                 ordered.push(self.meets(strict, &lt, &rt).map_err(|e| self.at_operator(e, left))?.0);
             }
             let right = Typed::new(Expr::Column(c.id), c.ty.clone());
+            if first == "="
+                && strict.is_none()
+                && let Some((l, right, ty)) = self.as_same_times(&l, &right)?
+            {
+                left_exprs.push(l);
+                casts.push((self.fresh(), right));
+                how.push(Meets::Compare(Cmp::Eq));
+                element = Some(ty);
+                continue;
+            }
             let (l, right) = match &meets {
                 Meets::Compare(_) => (self.compared(l, &lt)?, self.compared(right, &rt)?),
                 _ => (self.coerce(l, &lt, CastContext::Implicit)?, self.coerce(right, &rt, CastContext::Implicit)?),

@@ -92,18 +92,44 @@ impl Binder<'_> {
     /// An equality of columns, with one of the same type, by which rows can be joined. The operator
     /// itself knows dates that are too late for a timestamp.
     fn equal_times(&mut self, f: &Function, args: &[Expr], small: (&Expr, &Type), large: (&Expr, &Type)) -> Result<Expr> {
-        let mut converted = self.convert(small.0.clone(), small.1.clone(), large.1, CastContext::Implicit)?;
-        if *small.1 == Type::Date {
-            let date = |text: &str| Datum::from_text(text, &Type::Date, self.ctx.eval).map(Expr::Const);
-            let is_early = Expr::compare(Cmp::Le, small.0.clone(), date(LAST_TIMESTAMP)?);
-            let is_infinite = Expr::compare(Cmp::Eq, small.0.clone(), date("infinity")?);
-            converted = Expr::Case(vec![(Expr::Or(vec![is_early, is_infinite]), converted)], None);
-        }
+        let converted = self.enlarged(small.0.clone(), small.1, large.1)?;
         let operator = Expr::Call(std::sync::Arc::new(f.clone()), args.to_vec());
         Ok(Expr::And(vec![operator, Expr::compare(Cmp::Eq, converted, large.0.clone())]))
     }
+
+    /// A value of the larger type that equals those that this one equals. A date that is too late
+    /// for a timestamp becomes one that no timestamp is.
+    fn enlarged(&mut self, small: Expr, small_type: &Type, large_type: &Type) -> Result<Expr> {
+        let converted = self.convert(small.clone(), small_type.clone(), large_type, CastContext::Implicit)?;
+        if *small_type != Type::Date {
+            return Ok(converted);
+        }
+        let date = |text: &str| Datum::from_text(text, &Type::Date, self.ctx.eval).map(Expr::Const);
+        let is_early = Expr::compare(Cmp::Le, small.clone(), date(LAST_TIMESTAMP)?);
+        let is_infinite = Expr::compare(Cmp::Eq, small.clone(), date("infinity")?);
+        let is_null = Expr::IsNull(Box::new(small));
+        let others = Box::new(Expr::Const(Datum::Timestamp(NO_TIMESTAMP)));
+        Ok(Expr::Case(vec![(Expr::Or(vec![is_null, is_early, is_infinite]), converted)], Some(others)))
+    }
+
+    /// Both sides of an equality of dates and times of different types, as one type. `None`: they
+    /// are not.
+    pub(super) fn as_same_times(&mut self, left: &Typed, right: &Typed) -> Result<Option<(Expr, Expr, Type)>> {
+        let (Some(l), Some(r)) = (rank(&left.ty), rank(&right.ty)) else { return Ok(None) };
+        Ok(match l.cmp(&r) {
+            std::cmp::Ordering::Equal => None,
+            std::cmp::Ordering::Less => {
+                Some((self.enlarged(left.expr.clone(), &left.ty, &right.ty)?, right.expr.clone(), right.ty.clone()))
+            }
+            std::cmp::Ordering::Greater => {
+                Some((left.expr.clone(), self.enlarged(right.expr.clone(), &right.ty, &left.ty)?, left.ty.clone()))
+            }
+        })
+    }
 }
 
+/// Between the last timestamp and infinity.
+const NO_TIMESTAMP: i64 = i64::MAX - 1;
 /// The day of the last timestamp.
 const LAST_TIMESTAMP: &str = "294276-12-31";
 

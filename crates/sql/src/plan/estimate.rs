@@ -6,7 +6,7 @@
 //! measured over tables of 10,000 to 1,000,000 rows, and the way to rows in other regions.
 
 use super::path::{self, Part, Path, Place, Range};
-use super::rel::Rel;
+use super::rel::{JoinKind, Rel};
 use crate::catalog::descriptor::Index;
 use crate::catalog::relation::TableRef;
 use crate::plan::expr::{Cmp, ColId, Expr};
@@ -62,6 +62,8 @@ pub(crate) struct Known {
     tables: BTreeMap<ColId, Table>,
     /// Columns of derived tables that are columns of others.
     renamed: BTreeMap<ColId, ColId>,
+    /// The part of a column's values that the statement's bounds on it leave.
+    bounded: BTreeMap<ColId, f64>,
     /// An estimate would be another one for another value of a parameter.
     is_of_values: Cell<bool>,
 }
@@ -107,6 +109,25 @@ impl Known {
             }
             _ => {}
         });
+        self.bounded = self.bounds_in(rel);
+    }
+    /// See [`Known::bounded`].
+    fn bounds_in(&self, rel: &Rel) -> BTreeMap<ColId, f64> {
+        let mut ranges: BTreeMap<ColId, Range> = BTreeMap::new();
+        rel.visit(&mut |r| {
+            let conds: &[Expr] = match r {
+                Rel::Filter { conds, .. } => conds,
+                Rel::Table { filters, .. } => filters,
+                Rel::Join { kind: JoinKind::Inner, on, .. } => on,
+                _ => &[],
+            };
+            for (id, is_lower, value) in conds.iter().filter_map(bound) {
+                let range = ranges.entry(self.origin(id)).or_default();
+                let side = if is_lower { &mut range.lower } else { &mut range.upper };
+                side.push((value.clone(), true));
+            }
+        });
+        ranges.into_iter().map(|(id, range)| (id, self.within(id, &range))).collect()
     }
     pub(crate) fn is_of_values(&self) -> bool {
         self.is_of_values.get()
@@ -165,6 +186,12 @@ impl Known {
             Some((c, _)) => Some((c.distinct as f64).max(1.0)),
             None => self.at(id).map(|(t, _)| DISTINCT.min(t.statistics.rows as f64).max(1.0)),
         }
+    }
+    /// How many of them the statement's bounds on the column leave. Of two columns that are equal,
+    /// each with bounds, the values that are left to one are left to the other as well.
+    pub(super) fn distinct_left(&self, id: ColId) -> Option<f64> {
+        let part = self.bounded.get(&self.origin(id)).copied().unwrap_or(1.0);
+        self.distinct(id).map(|distinct| (distinct * part).max(1.0))
     }
     /// How many combinations of values expressions have, in so many rows.
     pub(crate) fn combinations<'e>(&self, exprs: impl Iterator<Item = &'e Expr>, rows: f64) -> f64 {
@@ -225,7 +252,7 @@ impl Known {
         };
         let place = |bound: &(Expr, bool)| match bound.0.as_const() {
             Some(value) if !value.is_null() && column.knows_values() => {
-                key_of(value, ty).ok().map(|key| (column.below(&key), column.equal(&key)))
+                key_of(value, ty).ok().map(|key| (column.below(&key, ty), column.equal(&key)))
             }
             _ => {
                 self.depends(&bound.0, column);
@@ -266,7 +293,7 @@ impl Known {
                     low.truncate(low.len().saturating_sub(2));
                     let mut high = low.clone();
                     high.push(0xFF);
-                    (column.below(&high) - column.below(&low)).clamp(column.equal_to_any().min(0.001), 1.0)
+                    (column.below(&high, ty) - column.below(&low, ty)).clamp(column.equal_to_any().min(0.001), 1.0)
                 }
                 _ => {
                     self.depends(pattern, column);
@@ -343,7 +370,7 @@ impl Known {
         told.map_or(alone, |told| alone.max(told))
     }
     fn of_equal_columns(&self, a: ColId, b: ColId) -> f64 {
-        match (self.distinct(a), self.distinct(b)) {
+        match (self.distinct_left(a), self.distinct_left(b)) {
             (Some(a), Some(b)) => 1.0 / a.max(b),
             (Some(d), None) | (None, Some(d)) => 1.0 / d,
             (None, None) => 0.01,
@@ -401,7 +428,7 @@ impl Known {
             let Expr::Compare(Cmp::Eq, p) = c else { continue };
             let (Expr::Column(a), Expr::Column(b)) = (bare(&p.0), bare(&p.1)) else { continue };
             let (l, r) = if right_cols.contains(a) { (b, a) } else { (a, b) };
-            if let (Some(l), Some(r)) = (self.distinct(*l), self.distinct(*r)) {
+            if let (Some(l), Some(r)) = (self.distinct_left(*l), self.distinct_left(*r)) {
                 is_equal = true;
                 part = part.min((r.min(right) / l).min(1.0));
             }
@@ -420,7 +447,7 @@ impl Known {
             if !is_own(own) || is_own(outer) {
                 return None;
             }
-            Some((self.distinct(own)? / self.distinct(outer)?).min(1.0))
+            Some((self.distinct_left(own)? / self.distinct_left(outer)?).min(1.0))
         };
         conds.filter_map(of_one).fold(1.0, f64::min)
     }
@@ -494,6 +521,10 @@ fn pins(table: &TableRef) -> Vec<u32> {
     // Of several, each alone says too little.
     if from.len() == 1 { vec![region, from[0]] } else { vec![region] }
 }
+
+/// So many left rows count at least where each costs a reading of the right side: a smaller estimate
+/// may be far too small, while a hash table in its place costs little more than one reading.
+pub(super) const READY_FOR: f64 = 3.0;
 
 /// What it takes to join by a hash table of the right side.
 pub(super) fn cost_of_hash(left: f64, right: f64) -> f64 {

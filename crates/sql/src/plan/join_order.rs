@@ -54,7 +54,7 @@ struct Class {
 
 impl Class {
     fn of(members: Vec<Member>, fixed: &BTreeSet<ColId>, known: &Known) -> Class {
-        let distinct = members.iter().map(|(_, id)| known.distinct(*id)).collect();
+        let distinct = members.iter().map(|(_, id)| known.distinct_left(*id)).collect();
         let is_fixed = members.iter().map(|(_, id)| fixed.contains(id)).collect();
         Class { members, distinct, is_fixed }
     }

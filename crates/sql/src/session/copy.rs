@@ -1,6 +1,7 @@
 //! `COPY … FROM STDIN` and `COPY … TO STDOUT`.
 
 use super::copy_format::{CopyFormat, CopyKind, Decoder, Encoder, Field};
+use super::load::Loaded;
 use super::output::{CopyInput, Output};
 use super::run::{HELD_BYTES_MAX, check_round_trips, confirmed, interruptible, too_much_held};
 use super::system::StatementSystem;
@@ -15,7 +16,7 @@ use crate::parse::{Statement, parse_one_statement};
 use crate::plan::{self, PlanContext, Prepared};
 use crate::shared::Company;
 use crate::types::{Datum, EvalContext, RowView, Type};
-use bytes::{BufMut, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use futures::stream::{FuturesUnordered, StreamExt};
 use meridian_base::runtime::BoxFuture;
 use meridian_base::{Error, Result, limits, migration};
@@ -180,7 +181,7 @@ impl<E: Environment> Session<E> {
                 }
                 // Data that was read cannot be read again.
                 self.side_effects += 1;
-                self.copy_from(copy, now, out).await?
+                self.copy_from(statement, copy, now, out).await?
             }
         };
         out.command_complete(&format!("COPY {rows}"));
@@ -314,11 +315,12 @@ impl<E: Environment> Session<E> {
         Ok(affected.rows)
     }
 
-    async fn copy_from(&mut self, copy: Copy<'_>, now: u64, out: &mut dyn Output) -> Result<u64> {
+    async fn copy_from(&mut self, statement: &Statement, copy: Copy<'_>, now: u64, out: &mut dyn Output) -> Result<u64> {
         let CopySource::Table { table_name, columns } = copy.source else {
             return Err(Error::sql("42601", "COPY FROM needs a table"));
         };
         self.block(now);
+        let may_load = self.may_load();
         self.refuse_if_read_only("COPY FROM")?;
         let name = Name::from_ast(table_name)?;
         let mut load = self.plan_load(&name, columns)?;
@@ -338,24 +340,69 @@ impl<E: Environment> Session<E> {
         let decoder = Decoder::new(copy.format, &load.names);
         out.copy_in(format, load.names.len());
         let company = Company::new(&self.env, &self.shared);
-        let mut loading = Loading { on_their_way: FuturesUnordered::new(), rows: 0, company };
-        let outcome = self.load_rows(Incoming { load: &load, name: &name, decoder, format }, &mut loading, now, out).await;
+        let mut loading = Loading { on_their_way: FuturesUnordered::new(), rows: 0, company, may_load, loaded: None };
+        let changes = load.prepared.changes;
+        let incoming = Incoming { statement, load, name: &name, columns, decoder, format };
+        let outcome = self.load_rows(incoming, &mut loading, now, out).await;
         // What was sent to the log commits, whatever became of the rest.
         let committed = loading.commit_down_to(0).await;
         outcome.and(committed)?;
-        if let Some(table) = load.prepared.changes {
+        if let Some(loaded) = &loading.loaded {
+            self.end_load(loaded).await?;
+        }
+        if let Some(table) = changes {
             self.shared.changes.add(table, loading.rows);
         }
         Ok(loading.rows)
     }
+    /// If the transaction has written much, and loads a table without rows, it goes on in new
+    /// indexes of that table.
+    async fn load_ahead(&mut self, incoming: &mut Incoming<'_>, loading: &mut Loading) -> Result<()> {
+        let written = self.block.as_ref().and_then(|b| b.txn.as_ref());
+        if !loading.may_load || !written.is_some_and(|txn| txn.nears_bound()) {
+            return Ok(());
+        }
+        loading.may_load = false;
+        let table = incoming.load.table.clone();
+        let Some(loaded) = self.begin_load(&table, incoming.statement).await? else { return Ok(()) };
+        let txn = self.block.as_mut().and_then(|b| b.txn.take());
+        incoming.load = self.plan_load(incoming.name, incoming.columns)?;
+        if !self.admit(&incoming.load.prepared).await? {
+            incoming.load = self.plan_load(incoming.name, incoming.columns)?;
+        }
+        self.block.as_mut().expect("an open transaction").txn = txn;
+        let most = loading.company.transactions_at_once(&self.env, &self.shared);
+        let writes = self.take_loaded(&loaded)?;
+        loading.loaded = Some(loaded);
+        let catalog = self.catalog();
+        let (mut open, mut bytes) = (None, 0);
+        for (group, write) in writes {
+            let txn = open.get_or_insert_with(|| self.transaction_of_its_own(&catalog));
+            bytes += write.key.as_bytes().len() + write.value.as_ref().map_or(0, Bytes::len);
+            txn.uses(&[table.id]);
+            txn.write(group, write)?;
+            if bytes > BATCH_BYTES {
+                bytes = 0;
+                loading.commit(open.take());
+                interruptible(&self.cancel, loading.commit_down_to(most - 1)).await?;
+            }
+        }
+        loading.commit(open);
+        Ok(())
+    }
     async fn load_rows(
         &mut self,
-        Incoming { load, name, mut decoder, format }: Incoming<'_>,
+        mut incoming: Incoming<'_>,
         loading: &mut Loading,
         now: u64,
         out: &mut dyn Output,
     ) -> Result<()> {
         let mut batch = Batch::default();
+        let (name, format) = (incoming.name, incoming.format);
+        let in_line = |line: u64, e: Error| {
+            let column = e.get_column().map(|column| format!(", column {column}")).unwrap_or_default();
+            e.context(format!("COPY {name}, line {line}{column}"))
+        };
         loop {
             let mut reading = out.read_copy();
             let input = loop {
@@ -368,28 +415,26 @@ impl<E: Environment> Session<E> {
             drop(reading);
             let at_end = match input {
                 CopyInput::Data(data) => {
-                    decoder.push(&data);
+                    incoming.decoder.push(&data);
                     false
                 }
                 CopyInput::Done => true,
                 CopyInput::Fail(reason) => return Err(Error::sql("57014", format!("COPY from stdin failed: {reason}"))),
             };
-            let in_line = |line: u64, e: Error| {
-                let column = e.get_column().map(|column| format!(", column {column}")).unwrap_or_default();
-                e.context(format!("COPY {name}, line {line}{column}"))
-            };
             loop {
+                let decoder = &mut incoming.decoder;
                 let fields = decoder.row(at_end);
                 let Some(fields) = fields.map_err(|e| in_line(decoder.line, e))? else { break };
-                let row = load.row(&fields, format, &self.eval).map_err(|e| in_line(decoder.line, e))?;
+                let row = incoming.load.row(&fields, format, &self.eval).map_err(|e| in_line(decoder.line, e))?;
                 batch.bytes += fields.iter().flatten().map(|f| f.len() + 16).sum::<usize>();
                 batch.rows.push(row);
                 if batch.rows.len() >= BATCH_ROWS || batch.bytes >= BATCH_BYTES {
-                    self.insert(load, std::mem::take(&mut batch).rows, loading, now).await?;
+                    self.insert(&incoming.load, std::mem::take(&mut batch).rows, loading, now).await?;
+                    self.load_ahead(&mut incoming, loading).await?;
                 }
             }
             if at_end {
-                return self.insert(load, std::mem::take(&mut batch).rows, loading, now).await;
+                return self.insert(&incoming.load, std::mem::take(&mut batch).rows, loading, now).await;
             }
         }
     }
@@ -447,7 +492,7 @@ impl<E: Environment> Session<E> {
             Err(e) => return Err(confirmed(e, txn).await),
         };
         if let Some(txn) = alone {
-            loading.on_their_way.push(Box::pin(async move { txn.commit().await.map(drop) }));
+            loading.commit(Some(txn));
             // The commit is on its way before the next rows are read.
             if let Poll::Ready(Some(committed)) = futures::poll!(loading.on_their_way.next()) {
                 committed?;
@@ -469,9 +514,18 @@ struct Loading {
     /// Rows inserted.
     rows: u64,
     company: Company,
+    /// It may go on ahead of its transaction, if its table has no rows.
+    may_load: bool,
+    /// It has done so.
+    loaded: Option<Loaded>,
 }
 
 impl Loading {
+    fn commit<T: Transaction>(&mut self, txn: Option<T>) {
+        let committing =
+            txn.map(|txn| -> BoxFuture<'static, Result<()>> { Box::pin(async move { txn.commit().await.map(drop) }) });
+        self.on_their_way.extend(committing);
+    }
     /// Waits until at most `most` commits are under way. After an error it still waits for the
     /// others.
     async fn commit_down_to(&mut self, most: usize) -> Result<()> {
@@ -493,15 +547,18 @@ struct Batch {
 
 /// The data that a client sends for a table.
 struct Incoming<'a> {
-    load: &'a Load,
+    statement: &'a Statement,
+    load: Load,
     /// The table's, as the statement writes it.
     name: &'a Name,
+    columns: &'a [ast::Ident],
     decoder: Decoder,
     format: Format,
 }
 
 /// A table being loaded.
 struct Load {
+    table: TableRef,
     names: Vec<String>,
     types: Vec<Type>,
     prepared: Arc<Prepared>,
@@ -514,7 +571,9 @@ fn generated_in_copy(column: &str) -> Error {
 impl Load {
     fn new(table: TableRef, ordinals: &[u32], prepared: Arc<Prepared>) -> Load {
         let columns = || ordinals.iter().map(|o| &table.columns[*o as usize]);
-        Load { names: columns().map(|c| c.name.clone()).collect(), types: columns().map(|c| c.ty.clone()).collect(), prepared }
+        let names = columns().map(|c| c.name.clone()).collect();
+        let types = columns().map(|c| c.ty.clone()).collect();
+        Load { table, names, types, prepared }
     }
     fn row(&self, fields: &[Field], format: Format, eval: &EvalContext) -> Result<Vec<Datum>> {
         let mut row = Vec::with_capacity(fields.len());

@@ -25,7 +25,7 @@ impl<E: Environment> Session<E> {
             self.commit_block().await?;
             self.begin(&TransactionModes::default(), now, out)?;
         }
-        let tag = match self.make_and_fill(statement, table, locality, now, out).await {
+        let tag = match self.make_and_fill(statement, table, locality, is_own, now, out).await {
             Ok(tag) => tag,
             Err(e) => {
                 if is_own {
@@ -46,6 +46,7 @@ impl<E: Environment> Session<E> {
         statement: &Statement,
         table: &CreateTable,
         locality: Option<&Locality>,
+        is_own: bool,
         now: u64,
         out: &mut dyn Output,
     ) -> Result<String> {
@@ -76,6 +77,8 @@ impl<E: Environment> Session<E> {
             // IF NOT EXISTS, or WITH NO DATA.
             return Ok("CREATE TABLE AS".to_string());
         }
+        let block = self.block(now);
+        block.loads = is_own.then_some(made);
         let insert = parse_one_statement(&format!("INSERT INTO {} {query}", table.name))?;
         let mut catalog = self.catalog();
         let mut prepared = Arc::new(self.prepare(&insert, &catalog, &[])?);

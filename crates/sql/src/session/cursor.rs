@@ -2,6 +2,7 @@
 //! `MOVE`, `CLOSE`.
 
 use super::extended::{Named, Place, Portal, PortalState};
+use super::load::Again;
 use super::run::Fetching;
 use super::run::TagText;
 use super::simple::Manner;
@@ -50,7 +51,7 @@ impl<E: Environment> Session<E> {
         }
         let prepared = named.plan.as_ref().expect("planned").prepared.clone();
         let prepared = self.for_values(&statement, prepared, &params).await?;
-        self.run_query(&prepared, &params, manner, now, out).await
+        self.run_query(Again::WithParams(&statement), &prepared, &params, manner, now, out).await
     }
     /// The value of an expression without variables, as that parameter.
     async fn evaluate(&mut self, number: usize, expr: &Expr, ty: &Type, now: u64) -> Result<Datum> {

@@ -68,13 +68,15 @@ pub(super) struct DdlBlock {
 /// search_path` after it change nothing about it.
 struct Said {
     statement: Arc<Statement>,
+    /// It loads rows into this table, which gets new indexes for them.
+    loads: Option<DescriptorId>,
     names: Names,
     eval: EvalContext,
     tag: &'static str,
 }
 
 impl DdlBlock {
-    fn new(base: Arc<Catalog>) -> DdlBlock {
+    pub fn new(base: Arc<Catalog>) -> DdlBlock {
         DdlBlock {
             catalog: base.clone(),
             first_id: base.next_id,
@@ -290,7 +292,7 @@ impl<E: Environment> Session<E> {
                 }
             }
             let (names, eval) = (self.names.clone(), self.eval.clone());
-            let mut said = Said { statement: statement.clone(), names, eval, tag: "" };
+            let mut said = Said { statement: statement.clone(), loads: None, names, eval, tag: "" };
             let derived = self.derive(&said, &changes)?;
             let (tag, notices) = (derived.tag, derived.notices.clone());
             said.tag = tag;
@@ -317,7 +319,10 @@ impl<E: Environment> Session<E> {
             jobs: &changes.jobs,
             eval: &said.eval.with_catalog(changes.catalog.clone()),
         };
-        let derived = ddl::derive(&said.statement, &changes.catalog, &context)?;
+        let derived = match said.loads {
+            Some(table) => ddl::renew_indexes(table, &changes.catalog, &context)?,
+            None => ddl::derive(&said.statement, &changes.catalog, &context)?,
+        };
         let has_escrow = |d: &Descriptor| matches!(d, Descriptor::Table(t) if t.with_shares().next().is_some());
         if derived.change.put.iter().any(has_escrow) && !self.env.knows_escrow() {
             return Err(Error::unsupported("escrow columns are not known to every node yet")
@@ -325,6 +330,14 @@ impl<E: Environment> Session<E> {
         }
         jobs::check_known(&self.env, &derived.change)?;
         Ok(derived)
+    }
+    /// A block's changes with new, empty indexes for a table that a statement loads rows into.
+    pub(super) fn renew_indexes(&self, mut changes: DdlBlock, table: DescriptorId, statement: &Statement) -> Result<DdlBlock> {
+        let (names, eval) = (self.names.clone(), self.eval.clone());
+        let said = Said { statement: Arc::new(statement.clone()), loads: Some(table), names, eval, tag: "" };
+        let derived = self.derive(&said, &changes)?;
+        changes.add(Arc::new(said), derived);
+        Ok(changes)
     }
     /// Derives the changes of a block again from the newest catalog.
     fn derive_again(&self, old: &DdlBlock) -> Result<DdlBlock> {

@@ -4,6 +4,7 @@
 //! session's own state has already changed accordingly.
 
 use super::aside;
+use super::load::Again;
 use super::run::{Fetching, HELD_BYTES_MAX, TagText, declared_types, too_much_held};
 use super::simple::{Manner, Timer, in_characters};
 use super::{Format, Formats, Output, OutputColumn, Session};
@@ -353,7 +354,15 @@ impl<E: Environment> Session<E> {
         let read_only = prepared.read_only && is_whole;
         let max_rows = (max_rows > 0).then_some(max_rows);
         let fetch = Fetching { prepared: &prepared, max_rows, formats: &portal.formats, read_only, now };
-        match self.fetch(&mut execution, fetch, Some(&mut *out)).await? {
+        let fetched = match self.fetch(&mut execution, fetch, Some(&mut *out)).await {
+            Err(e) if e.is_too_large() => {
+                let (statement, params) = (portal.named.statement.clone(), portal.params.clone());
+                let again = Again::WithParams(&statement);
+                Fetched::Done(Box::pin(self.insert_as_load(e, again, &prepared, &params, out)).await?)
+            }
+            fetched => fetched?,
+        };
+        match fetched {
             Fetched::Done(affected) => out.command_complete(TagText::new(prepared.tag, affected.rows).as_str()),
             Fetched::Suspended { .. } => {
                 portal.state = PortalState::Running(execution.expect("still there"));

@@ -44,6 +44,7 @@ mod ddl;
 mod extended;
 mod jobs;
 mod judges;
+mod load;
 mod output;
 mod privileges;
 mod run;

@@ -164,6 +164,7 @@ impl<E: Environment> Session<E> {
     /// How statements run now.
     pub(super) fn exec_options(&self) -> ExecOptions {
         let reads_past = self.block.as_ref().is_some_and(|b| b.past.is_some());
+        let loads = self.block.as_ref().and_then(|b| b.loads);
         self.setting(|v| ExecOptions {
             is_home_enforced: v.enforce_home_region,
             is_near_first: v.is_near_first,
@@ -171,6 +172,7 @@ impl<E: Environment> Session<E> {
             attempt: self.attempt,
             temporary_bytes_max: v.temporary_bytes_max,
             work_mem: v.work_mem,
+            loads,
         })
     }
     /// A setting's present value. The lock is not held when it returns: two in one expression would

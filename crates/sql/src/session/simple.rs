@@ -1,6 +1,7 @@
 //! The simple protocol: a query string at a time.
 
 use super::aside::is_large;
+use super::load::Again;
 use super::run::{Fetching, TagText, interruptible};
 use super::{Formats, Mark, Output, Session};
 use crate::ddl;
@@ -283,11 +284,13 @@ impl<E: Environment> Session<E> {
             let statement = Arc::new(parse::parse_one_statement(text)?);
             return self.run_statement(&statement, manner, out).await;
         }
-        self.run_query(&plan.prepared, params, manner, now, out).await
+        let Simple::Cached { text, .. } = simple else { return Err(Error::internal("a plan without a text")) };
+        self.run_query(Again::Literally(text), &plan.prepared, params, manner, now, out).await
     }
     /// Runs a plan and sends its answer.
     pub(super) async fn run_query(
         &mut self,
+        again: Again<'_>,
         prepared: &Arc<plan::Prepared>,
         params: &[Datum],
         manner: Manner<'_>,
@@ -300,7 +303,10 @@ impl<E: Environment> Session<E> {
         let is_alone = self.block.as_ref().is_none_or(|b| !b.explicit && b.statements == 0);
         let read_only = prepared.read_only && manner.is_whole && is_alone;
         let fetch = Fetching { prepared, max_rows: None, formats: manner.formats, read_only, now };
-        let affected = self.run_plan(fetch, params, out).await?;
+        let affected = match self.run_plan(fetch, params, out).await {
+            Err(e) if e.is_too_large() => Box::pin(self.insert_as_load(e, again, prepared, params, out)).await?,
+            affected => affected?,
+        };
         out.command_complete(TagText::new(prepared.tag, affected.rows).as_str());
         Ok(())
     }
@@ -352,7 +358,7 @@ impl<E: Environment> Session<E> {
         self.block(now);
         self.read_as_of(statement, now).await?;
         if let Some((prepared, params)) = self.plan_without_literals(statement).await? {
-            return self.run_query(&prepared, &params, manner, now, out).await;
+            return self.run_query(Again::Literally(&statement.text), &prepared, &params, manner, now, out).await;
         }
         let catalog = self.catalog();
         let mut prepared = Arc::new(self.prepare_aside(statement, &catalog, &[]).await?);
@@ -363,7 +369,7 @@ impl<E: Environment> Session<E> {
             let catalog = self.catalog();
             prepared = Arc::new(self.prepare_aside(statement, &catalog, &[]).await?);
         }
-        let result = self.run_query(&prepared, &[], manner, now, out).await;
+        let result = self.run_query(Again::Literally(&statement.text), &prepared, &[], manner, now, out).await;
         if is_large(&statement.text) {
             self.drop_aside(prepared);
         }

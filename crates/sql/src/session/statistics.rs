@@ -15,6 +15,7 @@ use crate::analyze::{self, Pace};
 use crate::env::Environment;
 use crate::plan::{PlanContext, TablePlan};
 use crate::statistics::{ColumnStatistics, TableStatistics};
+use crate::types::Type;
 use meridian_base::{DescriptorId, Error, Result, SessionId};
 use std::sync::Arc;
 use std::time::Duration;
@@ -109,7 +110,11 @@ fn is_like(before: &TableStatistics, now: &TableStatistics) -> bool {
         let ends = |c: &ColumnStatistics| c.bounds.first().cloned().zip(c.bounds.last().cloned());
         // Values that come in order leave the histogram at its end.
         let are_within = match (ends(a), ends(b)) {
-            (Some(_), Some((low, high))) => (a.below(&high) - a.below(&low) - (b.below(&high) - b.below(&low))).abs() < 0.1,
+            (Some(_), Some((low, high))) => {
+                let ty = Type::from_oid(a.type_oid).unwrap_or(Type::Text);
+                let within = |c: &ColumnStatistics| c.below(&high, &ty) - c.below(&low, &ty);
+                (within(a) - within(b)).abs() < 0.1
+            }
             (a, b) => a.is_some() == b.is_some(),
         };
         a.ordinal == b.ordinal

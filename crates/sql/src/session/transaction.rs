@@ -13,7 +13,7 @@ use crate::catalog::Catalog;
 use crate::env::{Environment, Savepoint, Transaction, TxnOptions};
 use crate::parse::{AsOfSystemTime, TransactionModes};
 use crate::types::context::EPOCH_2000_UNIX_MICROS;
-use meridian_base::{Error, ErrorKind, Result};
+use meridian_base::{DescriptorId, Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -47,6 +47,8 @@ pub(super) struct Block<T> {
     /// It changes the schema and also touches tables that others can see: both commit together (see
     /// [`super::ddl`]).
     pub is_mixed: bool,
+    /// What its statement inserts into this table is committed ahead of it (see [`super::load`]).
+    pub loads: Option<DescriptorId>,
     pub(super) savepoints: Vec<OpenSavepoint>,
     /// Its schema changes.
     pub ddl: Option<DdlBlock>,
@@ -113,6 +115,7 @@ impl<T: Transaction> Block<T> {
             statements: 0,
             has_touched_rows: false,
             is_mixed: false,
+            loads: None,
             savepoints: Vec::new(),
             ddl: None,
         }

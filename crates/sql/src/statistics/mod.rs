@@ -96,13 +96,14 @@ impl ColumnStatistics {
         let least = self.common.last().map_or(1.0, |(_, part)| f64::from(*part));
         (self.rest() / rare as f64).min(least)
     }
-    /// The part of the rows whose value is below these bytes.
-    pub(crate) fn below(&self, key: &[u8]) -> f64 {
+    /// The part of the rows whose value is below these bytes, which are a value of this type, or the
+    /// beginning of one.
+    pub(crate) fn below(&self, key: &[u8], ty: &Type) -> f64 {
         let common: f64 = self.common.iter().filter(|(value, _)| value.as_slice() < key).map(|(_, part)| f64::from(*part)).sum();
-        common + self.rest() * self.place(key)
+        common + self.rest() * self.place(key, ty)
     }
     /// Where in the histogram a value lies, from 0 to 1.
-    fn place(&self, key: &[u8]) -> f64 {
+    fn place(&self, key: &[u8], ty: &Type) -> f64 {
         let buckets = self.bounds.len().saturating_sub(1);
         if buckets == 0 {
             return if self.bounds.first().is_some_and(|only| only.as_slice() < key) { 1.0 } else { 0.0 };
@@ -114,7 +115,7 @@ impl ColumnStatistics {
         if after > buckets {
             return 1.0;
         }
-        let within = between(&self.bounds[after - 1], key, &self.bounds[after]);
+        let within = between(&self.bounds[after - 1], key, &self.bounds[after], ty);
         ((after - 1) as f64 + within) / buckets as f64
     }
     /// Whether what is known of single values makes a difference.
@@ -123,19 +124,48 @@ impl ColumnStatistics {
     }
 }
 
-/// Where a key lies between two others, from 0 to 1: as far as the first eight bytes tell in which
-/// those differ.
-fn between(low: &[u8], key: &[u8], high: &[u8]) -> f64 {
+/// Where a value lies between two others, from 0 to 1. Of values that are no numbers the first eight
+/// bytes count in which the two differ.
+fn between(low: &[u8], key: &[u8], high: &[u8], ty: &Type) -> f64 {
     let same = low.iter().zip(high).take_while(|(a, b)| a == b).count();
     let number = |bytes: &[u8]| {
-        let mut eight = [0u8; 8];
-        let rest = bytes.get(same..).unwrap_or_default();
-        let n = rest.len().min(8);
-        eight[..n].copy_from_slice(&rest[..n]);
-        u64::from_be_bytes(eight) as f64
+        number_of(bytes, ty).unwrap_or_else(|| {
+            let mut eight = [0u8; 8];
+            let rest = bytes.get(same..).unwrap_or_default();
+            let n = rest.len().min(8);
+            eight[..n].copy_from_slice(&rest[..n]);
+            u64::from_be_bytes(eight) as f64
+        })
     };
     let (low, key, high) = (number(low), number(key), number(high));
-    if high <= low { 0.5 } else { ((key - low) / (high - low)).clamp(0.0, 1.0) }
+    let part = (key - low) / (high - low);
+    if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.5 }
+}
+
+/// A value as a number. Keys of numbers are not evenly spread over their bytes.
+fn number_of(mut key: &[u8], ty: &Type) -> Option<f64> {
+    if !matches!(
+        ty,
+        Type::Int2
+            | Type::Int4
+            | Type::Int8
+            | Type::Float4
+            | Type::Float8
+            | Type::Numeric(_)
+            | Type::Date
+            | Type::Time
+            | Type::Timestamp
+            | Type::Timestamptz
+    ) {
+        return None;
+    }
+    match keys::decode_key_column(&mut key, ty, false, false).ok()? {
+        Datum::Int(n) | Datum::Time(n) | Datum::Timestamp(n) => Some(n as f64),
+        Datum::Date(n) => Some(f64::from(n)),
+        Datum::Float(n) => Some(n),
+        Datum::Numeric(n) => Some(n.to_f64()),
+        _ => None,
+    }
 }
 
 /// A value's bytes as statistics have them.

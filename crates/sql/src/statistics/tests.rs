@@ -214,3 +214,28 @@ async fn no_answer_depends_on_statistics() {
     }
     assert!(plans.len() > 30, "they are planned in {} ways only", plans.len());
 }
+
+/// Keys of small numbers are short, and those of negative ones the other way round: a number lies
+/// between two others where its value does, and so it does around zero.
+#[test]
+fn numbers_lie_between_others_by_their_value() {
+    use crate::types::numeric::Numeric;
+    let column = |key: &dyn Fn(i64) -> Vec<u8>| ColumnStatistics {
+        bounds: (-10..=10).map(|n| key(n * 10_000)).collect(),
+        distinct: 200_000,
+        ..ColumnStatistics::default()
+    };
+    let integer = |n: i64| key_of(&Datum::Int(n), &Type::Int4).unwrap();
+    let float = |n: i64| key_of(&Datum::Float(n as f64), &Type::Float8).unwrap();
+    let numeric = |n: i64| key_of(&Datum::Numeric(Numeric::from(n)), &Type::Numeric(None)).unwrap();
+    let kinds: [(Type, &dyn Fn(i64) -> Vec<u8>); 3] =
+        [(Type::Int4, &integer), (Type::Float8, &float), (Type::Numeric(None), &numeric)];
+    for (ty, key) in kinds {
+        let column = column(key);
+        for (low, high) in [(-100_000, 100_000), (30, 348), (-400, -1), (-7_000, 7_000), (1, 2), (50_030, 50_348)] {
+            let part = column.below(&key(high), &ty) - column.below(&key(low), &ty);
+            let expected = (high - low) as f64 / 200_000.0;
+            assert!((part - expected).abs() < 1e-9, "{ty:?} from {low} to {high}: {part}, expected {expected}");
+        }
+    }
+}

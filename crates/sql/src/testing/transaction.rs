@@ -34,12 +34,15 @@ pub struct MemTransaction {
 
 impl MemTransaction {
     pub(super) fn new(env: MemEnvironment, options: TxnOptions) -> MemTransaction {
+        MemTransaction::of_schema(env, options.schema)
+    }
+    fn of_schema(env: MemEnvironment, schema: SchemaVersion) -> MemTransaction {
         let id = env.inner.transactions.fetch_add(1, Ordering::Relaxed);
         MemTransaction {
             env,
             id,
             entries: Vec::new(),
-            schema: options.schema,
+            schema,
             snapshot: None,
             reads: Vec::new(),
             writes: Vec::new(),
@@ -420,6 +423,18 @@ impl Transaction for MemTransaction {
     }
     fn has_writes(&self) -> bool {
         !self.writes.is_empty() || !self.added.is_empty()
+    }
+    fn nears_bound(&self) -> bool {
+        false
+    }
+    fn beside(&self) -> MemTransaction {
+        let mut txn = MemTransaction::of_schema(self.env.clone(), self.schema);
+        txn.uses.extend(&self.uses);
+        txn
+    }
+    fn take_writes(&mut self) -> Vec<(GroupId, Write)> {
+        assert!(self.added.is_empty(), "changes of shares are no rows");
+        std::mem::take(&mut self.writes)
     }
 }
 

@@ -658,6 +658,27 @@ impl Transaction for Txn {
     fn has_writes(&self) -> bool {
         self.parts.iter().any(|p| !p.writes.is_empty())
     }
+
+    fn nears_bound(&self) -> bool {
+        self.nears_bytes_max()
+    }
+
+    fn beside(&self) -> Txn {
+        let mut txn = Txn::new(self.gateway.clone(), TxnOptions { is_held_back: false, is_block: false, ..self.options.clone() });
+        txn.uses(&self.schema.descriptors);
+        txn
+    }
+
+    fn take_writes(&mut self) -> Vec<(GroupId, Write)> {
+        self.undo = Vec::new();
+        (self.bytes, self.room) = (0, None);
+        let taken = self.parts.iter_mut().flat_map(|part| {
+            let group = part.group;
+            std::mem::take(&mut part.writes).into_values().map(move |write| (group, write))
+        });
+        let whole = |write: Mutation| write.resolved().expect("a row or an entry, and no share");
+        taken.map(|(group, write)| (group, whole(write))).collect()
+    }
 }
 
 impl Drop for Txn {

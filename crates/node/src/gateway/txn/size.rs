@@ -18,6 +18,8 @@ use std::sync::atomic::Ordering;
 
 /// What a write takes beside its key and its value.
 const WRITE_BYTES: usize = 32;
+/// The next rows of a load of several groups have room above this.
+const SEVERAL_NEAR_MAX: usize = limits::TXN_BYTES_MAX / 4 * 3;
 /// Room is taken by so much at a time.
 const STEP_BYTES: usize = 16 << 20;
 
@@ -45,9 +47,7 @@ impl Drop for Room {
 
 /// 53200.
 fn too_large(bytes_max: usize, why: &str) -> Error {
-    Error::sql("53200", "transaction too large")
-        .detail(format!("{why} exceed {} MiB.", bytes_max >> 20))
-        .hint("Split the work into several transactions.")
+    Error::too_large(format!("{why} exceed {} MiB.", bytes_max >> 20)).hint("Split the work into several transactions.")
 }
 
 impl Txn {
@@ -71,6 +71,14 @@ impl Txn {
             return Err(too_large(bytes_max, "Its writes"));
         }
         self.keep_large()
+    }
+
+    /// Whether it has written most of what it may in several groups, or as much in one as a load
+    /// keeps in memory.
+    pub(super) fn nears_bytes_max(&self) -> bool {
+        let is_in_one = self.parts.iter().filter(|part| part.takes_part()).count() <= 1;
+        let bytes_max = if is_in_one { self.gateway.shared.groups.common.large_from.load_bytes } else { SEVERAL_NEAR_MAX };
+        self.bytes > bytes_max
     }
 
     fn keep_large(&mut self) -> Result<()> {

@@ -153,6 +153,91 @@ async fn copy_into_a_table_of_its_block_commits_in_parts() {
     assert_eq!(one(&client, "SELECT 1::int8", &[]).await, 1);
 }
 
+/// A load into a table without rows, of more than a transaction may write: begins it, and ends it
+/// after `amid` has run.
+async fn load_lines(client: &Client, ids: std::ops::Range<i64>, amid: impl AsyncFnOnce()) -> Result<u64, Error> {
+    let copy = client.copy_in::<_, bytes::Bytes>("COPY n FROM STDIN").await?;
+    let mut copy = std::pin::pin!(copy);
+    let lines: Vec<String> = ids.map(|id| format!("{id}\t{}\n", id % 10_000)).collect();
+    let (last, most) = lines.split_last().expect("some lines");
+    for piece in most.concat().as_bytes().chunks(5_000) {
+        copy.send(bytes::Bytes::copy_from_slice(piece)).await?;
+    }
+    // The server has read much of it.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    amid().await;
+    copy.send(bytes::Bytes::from(last.clone())).await?;
+    copy.finish().await
+}
+
+/// The ids of the indexes that the table has now.
+async fn indexes(client: &Client) -> Vec<u32> {
+    let text = "SELECT indexrelid FROM pg_index WHERE indrelid = 'n'::regclass ORDER BY 1";
+    client.query(text, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_load_into_a_table_without_rows_goes_ahead_of_its_transaction() {
+    let running = start().await;
+    running.node.load_bytes.store(100_000, Ordering::SeqCst);
+    let (client, other) = (connect(&running).await, connect(&running).await);
+    client.batch_execute("CREATE TABLE n (id INT PRIMARY KEY, v INT UNIQUE)").await.unwrap();
+    let first = indexes(&client).await;
+    // Nobody sees a row of it before all are there, and a row that others insert fails it.
+    let unseen = async || assert_eq!(one(&other, "SELECT count(*) FROM n", &[]).await, 0);
+    assert_eq!(load_lines(&client, 0..9_000, unseen).await.unwrap(), 9_000);
+    let loaded = indexes(&client).await;
+    assert!(first.iter().all(|id| !loaded.contains(id)), "the indexes are the same: {loaded:?}");
+    assert_eq!(one(&client, "SELECT count(*) FROM n WHERE id >= 0", &[]).await, 9_000);
+    assert_eq!(one(&client, "SELECT sum(id) FROM n WHERE v BETWEEN 8000 AND 8001", &[]).await, 16_001);
+    assert_eq!(code(&client.batch_execute("INSERT INTO n VALUES (9001, 17)").await.unwrap_err()), "23505");
+    // A table with rows keeps its indexes.
+    assert_eq!(load_lines(&client, 9_000..10_000, async || ()).await.unwrap(), 1_000);
+    assert_eq!(code(&load_lines(&client, 10_000..20_000, async || ()).await.unwrap_err()), "23505");
+    assert_eq!(indexes(&client).await, loaded);
+    client.batch_execute("DELETE FROM n").await.unwrap();
+    // The last row has the value of the first one.
+    assert_eq!(code(&load_lines(&client, 1..10_002, async || ()).await.unwrap_err()), "23505");
+    assert_eq!(one(&client, "SELECT count(*) FROM n", &[]).await, 0);
+    assert_eq!(indexes(&client).await, loaded);
+    let meets = async || other.batch_execute("INSERT INTO n VALUES (-1, -1)").await.unwrap();
+    assert_eq!(code(&load_lines(&client, 0..9_000, meets).await.unwrap_err()), "40001");
+    assert_eq!(one(&client, "SELECT sum(id) FROM n", &[]).await, -1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_load_that_begins_a_block_goes_ahead_of_it() {
+    let running = start().await;
+    running.node.load_bytes.store(100_000, Ordering::SeqCst);
+    let (client, other) = (connect(&running).await, connect(&running).await);
+    client.batch_execute("CREATE TABLE n (id INT PRIMARY KEY, v INT); CREATE TABLE m (id INT)").await.unwrap();
+    let first = indexes(&client).await;
+    for end in ["ROLLBACK", "COMMIT"] {
+        client.batch_execute("BEGIN").await.unwrap();
+        assert_eq!(load_lines(&client, 0..9_000, async || ()).await.unwrap(), 9_000);
+        client.batch_execute("INSERT INTO n VALUES (-1, 0); SAVEPOINT s; INSERT INTO m SELECT id FROM n").await.unwrap();
+        assert_eq!(one(&client, "SELECT count(*) FROM m", &[]).await, 9_001);
+        client.batch_execute("ROLLBACK TO s; DELETE FROM n WHERE id < 100; INSERT INTO m VALUES (1)").await.unwrap();
+        assert_eq!(one(&other, "SELECT count(*) FROM n", &[]).await, 0);
+        client.batch_execute(end).await.unwrap();
+    }
+    assert_eq!(one(&other, "SELECT count(*) FROM n", &[]).await, 8_900);
+    assert_eq!(one(&other, "SELECT count(*) FROM m", &[]).await, 1);
+    assert_ne!(indexes(&client).await, first);
+    // A row that others insert between the load and the commit.
+    client.batch_execute("DROP TABLE n; CREATE TABLE n (id INT PRIMARY KEY, v INT); BEGIN").await.unwrap();
+    assert_eq!(load_lines(&client, 0..9_000, async || ()).await.unwrap(), 9_000);
+    other.batch_execute("INSERT INTO n VALUES (-1, -1)").await.unwrap();
+    assert_eq!(code(&client.batch_execute("COMMIT").await.unwrap_err()), "40001");
+    assert_eq!(one(&other, "SELECT sum(id) FROM n", &[]).await, -1);
+    // A load that is not the first statement has the bound of its transaction.
+    client.batch_execute("DELETE FROM n; BEGIN; INSERT INTO m VALUES (2)").await.unwrap();
+    let before = indexes(&client).await;
+    assert_eq!(load_lines(&client, 0..9_000, async || ()).await.unwrap(), 9_000);
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!((indexes(&client).await, one(&client, "SELECT count(*) FROM n", &[]).await), (before, 9_000));
+}
+
 /// As a dump of a table with hidden columns does: those that are named are loaded, and no others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn copy_loads_hidden_columns_that_are_named() {

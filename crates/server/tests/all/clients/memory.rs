@@ -3,14 +3,14 @@
 use bytes::Bytes;
 use meridian_base::escrow::{Late, Offer};
 use meridian_base::{
-    ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, Result, SchemaVersion, SessionId, Timestamp, TxnId, Write,
+    ColumnMask, DescriptorId, Error, GroupId, Key, KeyRange, Result, SchemaVersion, SessionId, Timestamp, TxnId, Write, limits,
 };
 use meridian_sql::catalog::{Catalog, CatalogChange};
 use meridian_sql::env::{Environment, Locking, NodeLocality, Savepoint, Scan, ScanRows, SessionRow, Transaction, TxnOptions};
 use meridian_sql::session::Shared;
 use meridian_sql::testing::MemEnvironment;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// The node.
@@ -18,6 +18,8 @@ use std::time::Duration;
 pub struct Memory {
     env: MemEnvironment,
     pub faults: Arc<Faults>,
+    /// Above how many bytes a transaction nears its bound.
+    pub load_bytes: Arc<AtomicUsize>,
 }
 
 /// Faults to come: each counts down.
@@ -48,7 +50,8 @@ impl Faults {
 
 impl Memory {
     pub fn new() -> Memory {
-        Memory { env: MemEnvironment::new(&["eu"]), faults: Arc::default() }
+        let load_bytes = Arc::new(AtomicUsize::new(limits::LOAD_BYTES_MAX));
+        Memory { env: MemEnvironment::new(&["eu"]), faults: Arc::default(), load_bytes }
     }
     pub fn shared(&self) -> Arc<Shared> {
         self.env.shared()
@@ -62,7 +65,8 @@ impl Environment for Memory {
         self.env.catalog()
     }
     fn begin(&self, options: TxnOptions) -> MemoryTxn {
-        MemoryTxn { read_only: options.read_only, txn: self.env.begin(options), faults: self.faults.clone() }
+        let (faults, load_bytes) = (self.faults.clone(), self.load_bytes.clone());
+        MemoryTxn { read_only: options.read_only, txn: self.env.begin(options), written: 0, faults, load_bytes }
     }
     async fn change_catalog(&self, base: SchemaVersion, change: CatalogChange) -> Result<Arc<Catalog>> {
         self.env.change_catalog(base, change).await
@@ -94,7 +98,10 @@ impl Environment for Memory {
 pub struct MemoryTxn {
     txn: <MemEnvironment as Environment>::Txn,
     read_only: bool,
+    /// Bytes of its writes.
+    written: usize,
     faults: Arc<Faults>,
+    load_bytes: Arc<AtomicUsize>,
 }
 
 impl MemoryTxn {
@@ -131,6 +138,7 @@ impl Transaction for MemoryTxn {
     }
     fn write(&mut self, group: GroupId, write: Write) -> Result<()> {
         assert!(!self.read_only, "a write in a transaction that was begun as read-only");
+        self.written += write.key.as_bytes().len() + write.value.as_ref().map_or(0, Bytes::len);
         self.txn.write(group, write)
     }
     async fn offer(&mut self, group: GroupId, share: &Key, late: &Late) -> Result<Option<Offer>> {
@@ -179,5 +187,20 @@ impl Transaction for MemoryTxn {
     }
     fn has_writes(&self) -> bool {
         self.txn.has_writes()
+    }
+    fn nears_bound(&self) -> bool {
+        self.written > self.load_bytes.load(Ordering::SeqCst)
+    }
+    fn beside(&self) -> MemoryTxn {
+        MemoryTxn {
+            txn: self.txn.beside(),
+            written: 0,
+            faults: self.faults.clone(),
+            load_bytes: self.load_bytes.clone(),
+            ..*self
+        }
+    }
+    fn take_writes(&mut self) -> Vec<(GroupId, Write)> {
+        self.txn.take_writes()
     }
 }

@@ -97,7 +97,7 @@ impl Compiler<'_> {
             let (usable, rest): (Vec<Expr>, Vec<Expr>) =
                 on.iter().cloned().partition(|c| !c.needs_executor() && !c.is_volatile());
             let all: Vec<Expr> = filters.iter().chain(&usable).cloned().collect();
-            if self.is_to_look_up((used, l.rows), right, kind, &usable) {
+            if self.is_to_look_up((used, l.rows, self.has_one_row(left)), right, kind, &usable) {
                 let looked =
                     Rel::Table { table: table.clone(), base: *base, alias: alias.clone(), locking: *locking, filters: all };
                 return self.loop_join(kind, l, &looked, &rest, &below, true);
@@ -158,6 +158,18 @@ impl Compiler<'_> {
         Ok(Built { node: Arc::new(node), layout, order, fixed, rows, is_counted })
     }
 
+    /// Whether a relation has no more than one row, whatever the estimates say.
+    fn has_one_row(&self, rel: &Rel) -> bool {
+        match rel {
+            Rel::Table { table, base, filters, .. } => {
+                let paths = access::paths(table, *base, filters, &|_| None, self.known);
+                paths.first().is_some_and(|path| path.is_point && path.ranges <= 1.0)
+            }
+            Rel::Project { input, .. } | Rel::Filter { input, .. } => self.has_one_row(input),
+            Rel::Aggregate { keys, .. } => keys.is_empty(),
+            _ => false,
+        }
+    }
     fn has_keys(&self, on: &[Expr], left: &Rel, right: &Rel) -> bool {
         let cols = |rel: &Rel| rel.cols().into_iter().collect();
         !self.keys(on, &cols(left), &cols(right)).left.is_empty()
@@ -189,13 +201,15 @@ impl Compiler<'_> {
 
     /// Whether the partners of each left row are looked up in the right table, by conditions that
     /// mention both. `used`: how many of the left rows are needed.
-    fn is_to_look_up(&self, (used, left): (f64, f64), right: &Rel, kind: JoinKind, usable: &[Expr]) -> bool {
+    /// `is_one`: there is no more than one left row.
+    fn is_to_look_up(&self, (used, left, is_one): (f64, f64, bool), right: &Rel, kind: JoinKind, usable: &[Expr]) -> bool {
         let Rel::Table { table, base, filters, .. } = right else { return false };
         if let Some(rows) = self.known.rows_of(*base) {
             let Some(lookup) = access::lookup(right, usable, self.known) else { return false };
             // One partner is enough for who only asks whether there is one.
             let of_path = if kind.is_test() { lookup.cost_of_first() } else { lookup.cost };
-            let looked_up = self.known.cost_of_lookups(used, &lookup.path, of_path);
+            let ready_for = if lookup.path.is_point || used < left || is_one { used } else { used.max(estimate::READY_FOR) };
+            let looked_up = self.known.cost_of_lookups(ready_for, &lookup.path, of_path);
             let right_rows = rows * self.known.selectivity(filters);
             let has_keys = usable.iter().any(|c| matches!(c, Expr::Compare(Cmp::Eq, _)));
             let joined = match (has_keys, kind) {
@@ -232,6 +246,7 @@ impl Compiler<'_> {
             false => estimate::cost_of_loop(used, rows),
         };
         let of_all = access::cost(right, self.known) + joined;
+        let used = if is_part || self.has_one_row(left) { used } else { used.max(estimate::READY_FOR) };
         if used * estimate::AGAIN > of_all || !is_plain(right) {
             return Ok(None);
         }

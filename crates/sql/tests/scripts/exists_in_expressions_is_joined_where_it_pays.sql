@@ -171,7 +171,7 @@ explain select x.person, x.n, p.town from (select person, count(*) as n from ord
 QUERY PLAN
 Sort
   Sort Key: orders.person
-  ->  Hash Join  (rows=1)
+  ->  Hash Join  (rows=2)
         Hash Cond: (orders.person = p.id)
         ->  Group in batches
               Group Key: orders.person

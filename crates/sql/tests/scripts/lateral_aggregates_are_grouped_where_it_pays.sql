@@ -73,7 +73,7 @@ Nested Loop Join  (rows=4)
   ->  Index Scan using la_pkey on la  (rows=4)
         Index Cond: (id < 5)
   ->  Aggregate
-        ->  Index Only Scan using lb_aid on lb  (rows=3)
+        ->  Index Only Scan using lb_aid on lb  (rows=4)
               Index Cond: (aid = outer #1)
 Regions: us-east1
 (EXPLAIN)

@@ -142,10 +142,10 @@ explain select count(*) from days where d in (select t from moments);
 ----
 QUERY PLAN
 Aggregate
-  ->  Seq Scan on days  (rows=153)
-        Filter: (SubPlan)
-        SubPlan
-              ->  Seq Scan on moments  (rows=305)
+  ->  Hash Semi Join  (rows=153)
+        Hash Cond: (CASE = moments.t)
+        ->  Seq Scan on days  (rows=306)
+        ->  Seq Scan on moments  (rows=305)
 Regions: us-east1
 (EXPLAIN)
 

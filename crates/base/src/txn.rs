@@ -100,7 +100,9 @@ pub enum Change {
     Add(i128),
     /// The key is that of a share of a known incarnation, to which this is added: its grants
     /// change, and its contribution may. A site that has none gets one.
-    Shift(Late),
+    ///
+    /// In a box: transactions keep millions of changes, and few are of this kind.
+    Shift(Box<Late>),
     /// The key is that of a share, which keeps its number and its tokens and gets the transaction
     /// as its incarnation: no round of the one before goes on (`docs/design/majority.md`, E20). A
     /// site that has no share gets an empty one, unless it is where one is known to be.
@@ -278,3 +280,6 @@ impl fmt::Display for ConflictReason {
         })
     }
 }
+
+// A transaction keeps millions of them.
+const _: () = assert!(size_of::<Mutation>() <= 96);

@@ -377,12 +377,12 @@ impl Shares {
     pub fn resolve(&mut self, id: TxnId, mutations: &[Mutation], is_alone: bool) -> Vec<Write> {
         let mut writes = Vec::with_capacity(mutations.len());
         for mutation in mutations {
-            match mutation.change {
-                Change::Add(delta) if is_alone => writes.extend(self.add(id, mutation, delta)),
+            match &mutation.change {
+                Change::Add(delta) if is_alone => writes.extend(self.add(id, mutation, *delta)),
                 Change::Add(0) => {}
                 Change::Add(delta) => {
                     let incarnation = self.held.get(&mutation.key).expect("a delta is covered by a share").newest.incarnation;
-                    writes.push(self.add_late(id, mutation, Late::delta(incarnation, delta)));
+                    writes.push(self.add_late(id, mutation, Late::delta(incarnation, *delta)));
                 }
                 Change::Shift(late) => {
                     if !self.held.contains_key(&mutation.key) {
@@ -391,7 +391,7 @@ impl Shares {
                         let value = Some(Share::empty(late.incarnation).encode());
                         writes.push(Write { key: mutation.key.clone(), value, columns: ColumnMask::ALL });
                     }
-                    writes.push(self.add_late(id, mutation, late));
+                    writes.push(self.add_late(id, mutation, **late));
                 }
                 Change::Renew { .. } => writes.extend(self.renew(id, mutation)),
                 Change::Delete | Change::Put(_) => {

@@ -285,7 +285,7 @@ impl World {
             Effect::Delete => (vec![exact], Some(Change::Delete)),
             Effect::Read => (vec![exact], None),
             Effect::Renew => (vec![exact], Some(Change::Renew { is_there: row != AWAY })),
-            Effect::Shift(late) => (vec![], Some(Change::Shift(late))),
+            Effect::Shift(late) => (vec![], Some(Change::Shift(Box::new(late)))),
         };
         let writes = change.map(|change| Mutation { key: key(row), change, columns: ColumnMask::ALL }).into_iter().collect();
         let schema = SchemaUse { version: self.state.grant().version, ..SchemaUse::default() };
@@ -879,7 +879,7 @@ fn all_shares_of_a_transaction_are_held_together() {
         let _ = world.engine.share(&world.store, &key(row), &world.clock, world.micros);
     }
     change(&mut world, shares - 2..shares, &|_| Change::Add(1));
-    change(&mut world, 0..shares, &|_| Change::Shift(Late::grant(set, 0, 5)));
+    change(&mut world, 0..shares, &|_| Change::Shift(Box::new(Late::grant(set, 0, 5))));
     let sums = [0, shares - 3, shares - 2, shares - 1].map(|row| world.sum(row, Timestamp::MAX));
     assert_eq!(sums, [Some(4), Some(4), Some(5), Some(5)]);
     assert_eq!(world.grants(0, Timestamp::MAX), Some((set, -BOUNDS.lo, BOUNDS.hi + 5)));

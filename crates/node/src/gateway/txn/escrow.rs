@@ -312,7 +312,7 @@ impl Txn {
 
     fn buffer_moves(&mut self, share: &Key, moves: Vec<(GroupId, Late)>) -> Result<()> {
         moves.into_iter().try_for_each(|(site, late)| {
-            self.buffer(site, Mutation { key: share.clone(), change: Change::Shift(late), columns: ColumnMask::ALL })
+            self.buffer(site, Mutation { key: share.clone(), change: Change::Shift(Box::new(late)), columns: ColumnMask::ALL })
         })
     }
 }

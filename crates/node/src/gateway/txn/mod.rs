@@ -77,7 +77,7 @@ pub struct Txn {
     /// In the order of first use; seldom more than three.
     parts: Vec<Part>,
     /// What each write replaced, and in which part, for savepoints.
-    undo: Vec<(usize, Key, Option<Mutation>)>,
+    undo: Vec<(u32, Key, Option<Box<Mutation>>)>,
     /// The entries in wait queues that it has taken, by part, in their order, for savepoints.
     entries: Vec<(usize, Key)>,
     bytes: usize,
@@ -271,7 +271,7 @@ impl Txn {
                 Some(place.insert(write))
             }
         };
-        self.undo.push((at, key, before));
+        self.undo.push((at as u32, key, before.map(Box::new)));
         Ok(())
     }
 
@@ -322,10 +322,10 @@ impl Txn {
 fn after(first: &Change, then: Change) -> Change {
     match (first, &then) {
         (Change::Add(before), Change::Add(delta)) => Change::Add(before + delta),
-        (Change::Shift(late), Change::Add(delta)) => Change::Shift(late.plus(&Late::delta(late.incarnation, *delta))),
-        (Change::Add(delta), Change::Shift(late)) => Change::Shift(late.plus(&Late::delta(late.incarnation, *delta))),
+        (Change::Shift(late), Change::Add(delta)) => Change::Shift(Box::new(late.plus(&Late::delta(late.incarnation, *delta)))),
+        (Change::Add(delta), Change::Shift(late)) => Change::Shift(Box::new(late.plus(&Late::delta(late.incarnation, *delta)))),
         // The primary refuses what is of an incarnation that is over.
-        (Change::Shift(before), Change::Shift(late)) => Change::Shift(before.plus(late)),
+        (Change::Shift(before), Change::Shift(late)) => Change::Shift(Box::new(before.plus(late))),
         (Change::Put(share), Change::Add(delta)) => added(share, &Late::delta(TxnId::default(), *delta)).unwrap_or(then),
         (Change::Put(share), Change::Shift(late)) => added(share, late).unwrap_or(then),
         _ => then,
@@ -535,7 +535,7 @@ impl Transaction for Txn {
     }
 
     fn shift(&mut self, group: GroupId, share: Key, late: Late) -> Result<()> {
-        self.buffer(group, Mutation { key: share, change: Change::Shift(late), columns: ColumnMask::ALL })
+        self.buffer(group, Mutation { key: share, change: Change::Shift(Box::new(late)), columns: ColumnMask::ALL })
     }
 
     fn renew(&mut self, group: GroupId, share: Key, is_there: bool) -> Result<()> {
@@ -577,9 +577,9 @@ impl Transaction for Txn {
     fn rollback_to(&mut self, to: Savepoint) {
         while self.undo.len() > to.writes {
             let (at, key, before) = self.undo.pop().expect("longer than the mark");
-            let writes = &mut self.parts[at].writes;
+            let writes = &mut self.parts[at as usize].writes;
             match before {
-                Some(write) => writes.insert(key, write),
+                Some(write) => writes.insert(key, *write),
                 None => writes.remove(&key),
             };
         }

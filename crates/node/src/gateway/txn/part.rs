@@ -128,7 +128,7 @@ impl Part {
     pub fn added(&self, share: &Key) -> Late {
         match self.writes.get(share).map(|w| &w.change) {
             Some(Change::Add(delta)) => Late::delta(TxnId::default(), *delta),
-            Some(Change::Shift(late)) => *late,
+            Some(Change::Shift(late)) => **late,
             Some(Change::Delete | Change::Put(_) | Change::Renew { .. }) | None => Late::delta(TxnId::default(), 0),
         }
     }

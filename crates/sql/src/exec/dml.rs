@@ -5,7 +5,7 @@
 //! all rows are written, so that rows of one statement may refer to each other.
 
 use super::Runtime;
-use super::ahead::Ahead;
+use super::ahead::{self, Ahead};
 use super::cascade;
 use super::escrow;
 use super::eval::{Frame, Kept, Row, all_true, eval_all, eval_scalar};
@@ -44,7 +44,7 @@ pub(crate) async fn rows<T: Transaction>(plan: &DmlPlan, frame: &Frame, rt: &mut
             let new: Vec<Row> = rows.into_iter().map(|source| new_row(&plan.table, targets, source)).collect();
             if let Some(ahead) = &mut ahead {
                 changed += new.len() as u64;
-                ahead.insert(plan, new, random, rt).await?;
+                insert_ahead(plan, new, random, ahead, rt).await?;
                 continue;
             }
             if plan.table.table.groups().any(|group| rt.txn.is_distant(group)) {
@@ -53,8 +53,8 @@ pub(crate) async fn rows<T: Transaction>(plan: &DmlPlan, frame: &Frame, rt: &mut
             changed += new.len() as u64;
             insert_all(plan, new, random, &mut changes, rt).await?;
         }
-        if let Some(mut ahead) = ahead {
-            ahead.commit_down_to(0).await?;
+        if let Some(ahead) = ahead {
+            ahead.end().await?;
         }
         cascade::check(&plan.table, &plan.keys, changes, rt).await?;
         rt.shared.changed = changed;
@@ -340,7 +340,7 @@ pub(crate) async fn insert_params<T: Transaction>(plan: &DmlPlan, rows: Vec<Row>
 const TOGETHER_MAX: usize = 1_024;
 
 /// Inserts rows without `ON CONFLICT` and without `RETURNING`.
-pub(super) async fn insert_all<T: Transaction>(
+async fn insert_all<T: Transaction>(
     plan: &DmlPlan,
     mut rows: Vec<Row>,
     random: &[u32],
@@ -359,6 +359,27 @@ pub(super) async fn insert_all<T: Transaction>(
             rt.pause().await?;
             insert(plan, row, random, changes, rt).await?;
         }
+        rows = rest;
+    }
+    Ok(())
+}
+
+/// The same in transactions that commit ahead of the statement's own.
+async fn insert_ahead<T: Transaction>(
+    plan: &DmlPlan,
+    mut rows: Vec<Row>,
+    random: &[u32],
+    ahead: &mut Ahead,
+    rt: &mut Runtime<'_, T>,
+) -> Result<()> {
+    while !rows.is_empty() {
+        let rest = rows.split_off(rows.len().min(ahead::ROWS));
+        let mut txn = rt.txn.beside();
+        let mut inner = Runtime { txn: &mut txn, ctx: rt.ctx, params: rt.params, shared: &mut *rt.shared };
+        let mut changes = Changes::default();
+        insert_all(plan, rows, random, &mut changes, &mut inner).await?;
+        cascade::check(&plan.table, &plan.keys, changes, &mut inner).await?;
+        ahead.commit(txn).await?;
         rows = rest;
     }
     Ok(())

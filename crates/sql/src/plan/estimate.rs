@@ -522,8 +522,9 @@ fn pins(table: &TableRef) -> Vec<u32> {
     if from.len() == 1 { vec![region, from[0]] } else { vec![region] }
 }
 
-/// So many left rows count at least where each costs a reading of the right side: a smaller estimate
-/// may be far too small, while a hash table in its place costs little more than one reading.
+/// So many left rows count at least where each costs a reading of the right side: a smaller
+/// estimate may be far too small, while a hash table in its place costs little more than one
+/// reading.
 pub(super) const READY_FOR: f64 = 3.0;
 
 /// What it takes to join by a hash table of the right side.

@@ -2,8 +2,8 @@
 //!
 //! What a transaction writes is in memory until it commits, so there is a bound on it
 //! ([`limits::LARGE_TXN_BYTES_MAX`]). A load that is the first statement of its transaction may go
-//! over it, if the table has no rows. `COPY` goes on from where it is; an `INSERT` begins again when
-//! it has met the bound.
+//! over it, if the table has no rows. `COPY` goes on from where it is; an `INSERT` begins again
+//! when it has met the bound.
 //!
 //! 1. The table gets new indexes, as by `TRUNCATE`, which nobody else knows before the commit. What
 //!    was written so far goes there, and what follows too, in transactions that commit ahead
@@ -84,10 +84,7 @@ impl<E: Environment> Session<E> {
     /// Whether the open transaction has done nothing yet, so that a load may be all that it does
     /// until the load is over.
     pub(super) fn may_load(&self) -> bool {
-        let is_untouched = |b: &super::transaction::Block<E::Txn>| {
-            b.statements == 0 && b.ddl.is_none() && b.savepoints.is_empty() && b.past.is_none()
-        };
-        self.block.as_ref().is_none_or(is_untouched)
+        self.block.as_ref().is_none_or(|b| b.statements == 0 && b.ddl.is_none() && b.savepoints.is_empty() && b.past.is_none())
     }
     /// Gives the table that a statement loads new indexes. `None`: it has rows, or it is one with
     /// which that cannot be done, and nothing is different.

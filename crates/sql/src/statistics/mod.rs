@@ -96,8 +96,8 @@ impl ColumnStatistics {
         let least = self.common.last().map_or(1.0, |(_, part)| f64::from(*part));
         (self.rest() / rare as f64).min(least)
     }
-    /// The part of the rows whose value is below these bytes, which are a value of this type, or the
-    /// beginning of one.
+    /// The part of the rows whose value is below these bytes, which are a value of this type, or
+    /// the beginning of one.
     pub(crate) fn below(&self, key: &[u8], ty: &Type) -> f64 {
         let common: f64 = self.common.iter().filter(|(value, _)| value.as_slice() < key).map(|(_, part)| f64::from(*part)).sum();
         common + self.rest() * self.place(key, ty)
@@ -124,8 +124,8 @@ impl ColumnStatistics {
     }
 }
 
-/// Where a value lies between two others, from 0 to 1. Of values that are no numbers the first eight
-/// bytes count in which the two differ.
+/// Where a value lies between two others, from 0 to 1. Of values that are no numbers the first
+/// eight bytes count in which the two differ.
 fn between(low: &[u8], key: &[u8], high: &[u8], ty: &Type) -> f64 {
     let same = low.iter().zip(high).take_while(|(a, b)| a == b).count();
     let number = |bytes: &[u8]| {

@@ -146,7 +146,8 @@ fn locks_matching<T: Transaction>(s: &Scan, cursors: &[Cursor], rt: &Runtime<'_,
 }
 
 /// The next matching rows of a group, locked. A page is read without locks; if rows match, they are
-/// locked, and the page is read again: what was read before a wait would be out of date after it.
+/// locked. If one of them is another one by then, the page is read again: what was read before a
+/// wait would be out of date after it.
 async fn locked_page<T: Transaction>(
     s: &Scan,
     cursor: &mut Cursor,
@@ -170,17 +171,20 @@ async fn locked_page<T: Transaction>(
             locking: Locking::None,
         };
         let crate::env::ScanRows { rows: found, mut rest } = rt.txn.scan(group, scan).await?;
+        let scanned = rt.txn.reads_in(group);
         let found: Vec<Found> = found.into_iter().map(|(key, value)| (group, key, value)).collect();
-        let places: Vec<Key> = found.iter().map(|(_, key, _)| key.clone()).collect();
+        // Of the primary index: what is compared with the row once it is locked.
+        let places: Vec<(Key, Bytes)> = found.iter().map(|(_, key, value)| (key.clone(), value.clone())).collect();
         let keys = primary_keys(s, &found)?;
         let rows = entries(s, found, Locking::None, rt).await?;
-        let (mut matches, mut out) = (BTreeSet::new(), Vec::new());
-        for ((place, (_, key)), row) in places.into_iter().zip(keys).zip(rows) {
+        let (mut matches, mut values, mut out) = (Vec::new(), Vec::new(), Vec::new());
+        for (((place, value), (_, key)), row) in places.into_iter().zip(keys).zip(rows) {
             let Some(row) = row else { continue };
             if !all_true(&s.filter, &row, frame, rt).await? {
                 continue;
             }
-            matches.insert(key);
+            matches.push(key);
+            values.push(Some(value));
             out.push(row);
             if out.len() >= want.max(1) {
                 // The rows behind it are not wanted yet.
@@ -191,18 +195,25 @@ async fn locked_page<T: Transaction>(
                 break;
             }
         }
-        let missing: Vec<Key> = matches.difference(&held).cloned().collect();
-        if missing.is_empty() {
-            let others: Vec<Key> = held.difference(&matches).cloned().collect();
-            rt.txn.leave_queues_of(group, &others, since);
+        let missing: Vec<Key> = matches.iter().filter(|key| !held.contains(*key)).cloned().collect();
+        let mut is_locked = missing.is_empty();
+        if !is_locked {
+            let now = rt.txn.get_many(group, &missing, s.mask, s.locking).await?;
+            is_locked = s.index == 0 && held.is_empty() && now == values;
+            // What was read of the page still holds, and says as much as these reads.
+            rt.txn.forget_reads(group, if is_locked { scanned } else { reads }..usize::MAX);
+        }
+        if is_locked {
+            if !held.is_empty() {
+                let matches: BTreeSet<Key> = matches.into_iter().collect();
+                let others: Vec<Key> = held.difference(&matches).cloned().collect();
+                rt.txn.leave_queues_of(group, &others, since);
+            }
             if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
                 cursor.ranges.push_front(rest);
             }
             return Ok(Some(out));
         }
-        rt.txn.forget_reads(group, reads..usize::MAX);
-        rt.txn.get_many(group, &missing, s.mask, s.locking).await?;
-        rt.txn.forget_reads(group, reads..usize::MAX);
         held.extend(missing);
         rt.pause().await?;
     }

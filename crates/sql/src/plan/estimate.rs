@@ -62,7 +62,7 @@ pub(crate) struct Known {
     tables: BTreeMap<ColId, Table>,
     /// Columns of derived tables that are columns of others.
     renamed: BTreeMap<ColId, ColId>,
-    /// The part of a column's values that the statement's bounds on it leave.
+    /// The part of a column's values that the statement's bounds on it leave, or its value.
     bounded: BTreeMap<ColId, f64>,
     /// An estimate would be another one for another value of a parameter.
     is_of_values: Cell<bool>,
@@ -114,6 +114,7 @@ impl Known {
     /// See [`Known::bounded`].
     fn bounds_in(&self, rel: &Rel) -> BTreeMap<ColId, f64> {
         let mut ranges: BTreeMap<ColId, Range> = BTreeMap::new();
+        let mut fixed = Vec::new();
         rel.visit(&mut |r| {
             let conds: &[Expr] = match r {
                 Rel::Filter { conds, .. } => conds,
@@ -126,8 +127,11 @@ impl Known {
                 let side = if is_lower { &mut range.lower } else { &mut range.upper };
                 side.push((value.clone(), true));
             }
+            fixed.extend(conds.iter().filter_map(one_value).map(|id| self.origin(id)));
         });
-        ranges.into_iter().map(|(id, range)| (id, self.within(id, &range))).collect()
+        let of_range = ranges.into_iter().map(|(id, range)| (id, self.within(id, &range)));
+        let of_value = fixed.into_iter().filter_map(|id| Some((id, 1.0 / self.distinct(id)?)));
+        of_range.chain(of_value).collect()
     }
     pub(crate) fn is_of_values(&self) -> bool {
         self.is_of_values.get()
@@ -553,6 +557,15 @@ pub(super) fn cost_of_sort(rows: f64) -> f64 {
 /// A `char(n)`, where blanks at its end do not count.
 fn bare(e: &Expr) -> &Expr {
     e.without_blanks().unwrap_or(e)
+}
+
+/// The column of an equality with a value that no other column says.
+fn one_value(c: &Expr) -> Option<ColId> {
+    let Expr::Compare(Cmp::Eq, p) = c else { return None };
+    match (bare(&p.0), bare(&p.1)) {
+        (Expr::Column(id), value) | (value, Expr::Column(id)) if value.columns().is_empty() => Some(*id),
+        _ => None,
+    }
 }
 
 /// A bound on a column.

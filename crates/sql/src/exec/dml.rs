@@ -47,9 +47,6 @@ pub(crate) async fn rows<T: Transaction>(plan: &DmlPlan, frame: &Frame, rt: &mut
                 insert_ahead(plan, new, random, ahead, rt).await?;
                 continue;
             }
-            if plan.table.table.groups().any(|group| rt.txn.is_distant(group)) {
-                prefetch::inserts(plan, &new, random, rt).await?;
-            }
             changed += new.len() as u64;
             insert_all(plan, new, random, &mut changes, rt).await?;
         }
@@ -349,6 +346,7 @@ async fn insert_all<T: Transaction>(
 ) -> Result<()> {
     while !rows.is_empty() {
         let rest = rows.split_off(rows.len().min(TOGETHER_MAX));
+        prefetch::inserts(plan, &rows, random, rt).await?;
         if insert_together(plan, &mut rows, random, rt).await? {
             match changes.forgets {
                 true => rows.clear(),

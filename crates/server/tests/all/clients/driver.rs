@@ -153,6 +153,18 @@ async fn copy_into_a_table_of_its_block_commits_in_parts() {
     assert_eq!(one(&client, "SELECT 1::int8", &[]).await, 1);
 }
 
+/// Where rows are on another node, those of a batch are asked for together.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn copy_asks_another_node_for_many_rows_at_once() {
+    let running = start().await;
+    let client = connect(&running).await;
+    client.batch_execute("CREATE TABLE n (id INT PRIMARY KEY, v INT)").await.unwrap();
+    running.node.faults.is_far.store(true, Ordering::SeqCst);
+    assert_eq!(load_lines(&client, 0..5_000, async || ()).await.unwrap(), 5_000);
+    let requests = running.node.faults.requests_ahead.load(Ordering::SeqCst);
+    assert!((5..10).contains(&requests), "{requests} requests");
+}
+
 /// A load into a table without rows, of more than a transaction may write: begins it, and ends it
 /// after `amid` has run.
 async fn load_lines(client: &Client, ids: std::ops::Range<i64>, amid: impl AsyncFnOnce()) -> Result<u64, Error> {

@@ -10,7 +10,7 @@ use meridian_sql::env::{Environment, Locking, NodeLocality, Savepoint, Scan, Sca
 use meridian_sql::session::Shared;
 use meridian_sql::testing::MemEnvironment;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// The node.
@@ -33,6 +33,10 @@ pub struct Faults {
     pub unavailable: AtomicU64,
     /// Milliseconds that every read takes.
     pub read_millis: AtomicU64,
+    /// All rows are on another node.
+    pub is_far: AtomicBool,
+    /// Requests that asked for keys ahead: counted, and no fault.
+    pub requests_ahead: AtomicU64,
 }
 
 fn take(counter: &AtomicU64) -> bool {
@@ -131,6 +135,13 @@ impl Transaction for MemoryTxn {
     ) -> Result<Vec<Option<Bytes>>> {
         self.before_read().await?;
         self.txn.get_many(group, keys, columns, locking).await
+    }
+    fn is_distant(&self, _: GroupId) -> bool {
+        self.faults.is_far.load(Ordering::SeqCst)
+    }
+    async fn prefetch_each(&mut self, _: Vec<(GroupId, Vec<Key>)>, _: ColumnMask) -> Result<()> {
+        self.faults.requests_ahead.fetch_add(1, Ordering::SeqCst);
+        Ok(())
     }
     async fn scan(&mut self, group: GroupId, scan: Scan) -> Result<ScanRows> {
         self.before_read().await?;

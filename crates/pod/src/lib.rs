@@ -64,7 +64,7 @@
 //! way into the log, `words` with transactions, moves, deaths and repair, `inserts` with ranges,
 //! `index` with the list of tuples, `blocks` with allocation, `coherence` with bodies over caches
 //! that prefetch and write back at any time. `processes` and `bank` kill a second process on a
-//! mapped file. Start with `words`.
+//! mapped file; `threads` is the bank in one process, for Miri. Start with `words`.
 //!
 //! This crate knows nothing about SQL, Raft, sockets, certification or what a record means. It has
 //! no task and reads no clock: times come in as arguments. The unsafe code is in

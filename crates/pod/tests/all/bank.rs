@@ -1,11 +1,11 @@
 //! A bank over two processes: both move money between shared accounts, one of them leads the log.
 //! The second is killed again and again, repaired, and started again. Every transaction of the log
 //! must have read what those before it have written, and in the end the words say what the log
-//! says.
+//! says. `threads` does the same with threads of one process.
 
 use bytes::{Buf, Bytes};
 use meridian_base::{ColumnMask, GroupId, LogPosition, NodeId, Timestamp, TxnId};
-use meridian_pod::memory::Mapping;
+use meridian_pod::memory::Memory;
 use meridian_pod::{
     Allocator, Area, Body, BodyRead, BodyWord, BodyWrite, Commit, Entry, Epochs, FeedReader, FeedRecord, FeedWriter, Insert,
     Inserted, Item, Logged, NewTuple, NoRoom, Node, Orphans, Phase, Progress, Purpose, Read, Reading, Reference, Refill, Repair,
@@ -14,21 +14,18 @@ use meridian_pod::{
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-
-type Shared = Segment<Arc<Mapping>>;
 
 const FILE: &str = "MERIDIAN_POD_BANK_FILE";
-const ACCOUNTS: u8 = 6;
-const FIRST: u64 = 1000;
-const BUGS: Rules = Rules::ALL;
+pub const ACCOUNTS: u8 = 6;
+pub const FIRST: u64 = 1000;
+pub const BUGS: Rules = Rules::ALL;
 const SIZES: Sizes = Sizes { hosts: 2, ring: 8192, feed: 8192, descriptors: 2, chunk: 4096, node_chunks: 2, body_chunks: 12 };
 
 /// What a host does when it has to wait.
-type Idle<'a> = &'a mut dyn FnMut(&mut Worker);
+pub type Idle<'a, M> = &'a mut dyn FnMut(&mut Worker<M>);
 
-struct Worker {
-    segment: Shared,
+pub struct Worker<M> {
+    segment: Segment<M>,
     host: u8,
     ring: RingWriter,
     reader: FeedReader,
@@ -37,11 +34,11 @@ struct Worker {
     /// The last own entry that the feed has.
     fed: Option<u64>,
     random: u64,
-    conflicts: u64,
+    pub conflicts: u64,
 }
 
-impl Worker {
-    fn new(segment: Shared, host: u8, random: u64) -> Worker {
+impl<M: Memory + Clone> Worker<M> {
+    pub fn new(segment: Segment<M>, host: u8, random: u64) -> Worker<M> {
         let ring = RingWriter::new(&segment, host, BUGS);
         let (reader, epochs) = (FeedReader::new(&segment, host), Epochs::new(host));
         let allocator = Allocator::new(host, BUGS);
@@ -53,7 +50,7 @@ impl Worker {
         (self.random >> 33) % below
     }
 
-    fn follow(&mut self) {
+    pub fn follow(&mut self) {
         while let Some((record, end)) = self.reader.next(&self.segment).unwrap() {
             for item in &record.items {
                 let Item::Entry(reference) = item else { continue };
@@ -68,33 +65,46 @@ impl Worker {
     }
 
     /// Says how far this host is, and gets blocks back.
-    fn tidy(&mut self) {
+    pub fn tidy(&mut self) {
         self.epochs.announce(&self.segment);
         self.segment.advance_epoch().unwrap();
         while self.allocator.reclaim(&self.segment).unwrap() {}
     }
 
-    fn block(&mut self, idle: Idle) -> u64 {
+    fn block(&mut self, idle: Idle<M>) -> u64 {
         loop {
             let lines = lines_of(meridian_pod::body_bytes(8));
             if let Some(at) = self.allocator.allocate(Area::Bodies, lines) {
                 return at;
             }
-            let mut refill = Refill::new(&self.segment, &self.allocator, Area::Bodies, lines);
-            let has_more = loop {
-                if let Some(has_more) = refill.step(&self.segment, &mut self.allocator).unwrap() {
-                    break has_more;
-                }
-            };
-            if !has_more {
-                idle(self);
-                self.tidy();
+            self.refill(idle);
+        }
+    }
+
+    /// Has so many blocks for bodies. Who waits for them *inside* of an epoch waits for ever, if
+    /// all others do so too.
+    pub fn reserve(&mut self, blocks: usize, idle: Idle<M>) {
+        while self.allocator.free_blocks(Area::Bodies) < blocks {
+            self.refill(idle);
+        }
+    }
+
+    fn refill(&mut self, idle: Idle<M>) {
+        let lines = lines_of(meridian_pod::body_bytes(8));
+        let mut refill = Refill::new(&self.segment, &self.allocator, Area::Bodies, lines);
+        let has_more = loop {
+            if let Some(has_more) = refill.step(&self.segment, &mut self.allocator).unwrap() {
+                break has_more;
             }
+        };
+        if !has_more {
+            idle(self);
+            self.tidy();
         }
     }
 
     /// The balance at a snapshot, and the word it was read by; `None`: the snapshot is too old.
-    fn read(&mut self, node: Node, s: Timestamp, idle: Idle) -> Option<(u64, BodyWord)> {
+    pub fn read(&mut self, node: Node, s: Timestamp, idle: Idle<M>) -> Option<(u64, BodyWord)> {
         let mut read = Read::new(node, s, BUGS);
         loop {
             match read.step(&self.segment).unwrap() {
@@ -118,7 +128,7 @@ impl Worker {
     }
 
     /// Moves some money between two accounts, or fails.
-    fn transfer(&mut self, id: TxnId, idle: Idle) {
+    pub fn transfer(&mut self, id: TxnId, idle: Idle<M>) {
         let epoch = self.epochs.enter(&self.segment);
         let from = self.draw(ACCOUNTS.into()) as u8;
         let to = (from + 1 + self.draw(u64::from(ACCOUNTS) - 1) as u8) % ACCOUNTS;
@@ -130,7 +140,7 @@ impl Worker {
         self.tidy();
     }
 
-    fn move_money(&mut self, accounts: [u8; 3], s: Timestamp, id: TxnId, idle: Idle) {
+    fn move_money(&mut self, accounts: [u8; 3], s: Timestamp, id: TxnId, idle: Idle<M>) {
         let nodes = accounts.map(|account| self.segment.find(&vec![account].into()).unwrap().unwrap());
         let mut before = vec![];
         for node in nodes {
@@ -167,7 +177,7 @@ impl Worker {
         }
     }
 
-    fn commit(&mut self, mut commit: Commit, id: TxnId, record: Bytes, idle: Idle) -> bool {
+    fn commit(&mut self, mut commit: Commit, id: TxnId, record: Bytes, idle: Idle<M>) -> bool {
         let mut begin = None;
         loop {
             match commit.step(&self.segment).unwrap() {
@@ -224,7 +234,7 @@ fn second_host() {
     let mut worker = Worker::new(segment, 1, u64::from(std::process::id()));
     let gateway = NodeId(std::process::id());
     for n in 1.. {
-        worker.transfer(TxnId { hlc: Timestamp(n), gateway }, &mut |worker: &mut Worker| {
+        worker.transfer(TxnId { hlc: Timestamp(n), gateway }, &mut |worker: &mut Worker<_>| {
             worker.follow();
             worker.tidy();
             std::thread::yield_now();
@@ -258,18 +268,23 @@ impl Drop for Host {
 }
 
 /// L.
-struct Leader {
-    rings: Rings,
+pub struct Leader {
+    pub rings: Rings,
     feed: FeedWriter,
     /// Accounts with balances before and after, by timestamp.
     log: BTreeMap<Timestamp, [(u8, u64, u64); 3]>,
     /// By host: how many, and where the last record lies.
-    taken: [(u64, Option<u64>); 2],
+    pub taken: Vec<(u64, Option<u64>)>,
 }
 
 impl Leader {
-    fn lead(&mut self, segment: &Shared) {
-        for host in 0..2 {
+    pub fn new<M: Memory>(segment: &Segment<M>) -> Leader {
+        let taken = vec![(0, None); segment.hosts().into()];
+        Leader { rings: Rings::new(segment, BUGS), feed: FeedWriter::new(), log: BTreeMap::new(), taken }
+    }
+
+    pub fn lead<M: Memory>(&mut self, segment: &Segment<M>) {
+        for host in 0..segment.hosts() {
             let entries = self.rings.take(segment, host, 1000).unwrap();
             if entries.is_empty() {
                 continue;
@@ -297,7 +312,7 @@ impl Leader {
         }
     }
 
-    fn repair(&mut self, segment: &Shared) {
+    fn repair<M: Memory>(&mut self, segment: &Segment<M>) {
         self.rings.fence(segment, 1).unwrap();
         let mut repair = Repair::new(1, 0, BUGS);
         loop {
@@ -318,7 +333,7 @@ impl Leader {
     }
 
     /// What the accounts hold, from the log. Every transaction must have seen what came before it.
-    fn balances(&self) -> [u64; ACCOUNTS as usize] {
+    pub fn balances(&self) -> [u64; ACCOUNTS as usize] {
         let mut balances = [FIRST; ACCOUNTS as usize];
         for (at, changes) in &self.log {
             for (account, before, after) in changes {
@@ -331,7 +346,7 @@ impl Leader {
     }
 }
 
-fn make_accounts(worker: &mut Worker) {
+pub fn make_accounts<M: Memory + Clone>(worker: &mut Worker<M>) {
     let segment = worker.segment.clone();
     let lines = lines_of(node_bytes(1, 1));
     for account in 0..ACCOUNTS {
@@ -362,7 +377,7 @@ fn make_accounts(worker: &mut Worker) {
 }
 
 /// Frees the dead host's chunks that nothing lies in any more.
-fn sweep(worker: &mut Worker, orphans: &mut Orphans) -> usize {
+fn sweep<M: Memory + Clone>(worker: &mut Worker<M>, orphans: &mut Orphans) -> usize {
     let segment = worker.segment.clone();
     let epoch = worker.epochs.enter(&segment);
     orphans.begin();
@@ -382,14 +397,13 @@ fn sweep(worker: &mut Worker, orphans: &mut Orphans) -> usize {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri starts no processes and maps no files")]
 fn no_money_is_lost_when_a_host_is_killed() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("memory");
     let purpose = Purpose { generation: 1, group: GroupId(2), term: 1 };
     let segment = Segment::create_file(&path, SIZES, purpose).unwrap();
-    let none = BTreeMap::new();
-    let rings = Rings::new(&segment, BUGS);
-    let mut leader = Leader { rings, feed: FeedWriter::new(), log: none, taken: [(0, None); 2] };
+    let mut leader = Leader::new(&segment);
     assert_eq!(segment.join(NodeId(1)).unwrap(), Some(0));
     assert!(leader.rings.admit(&segment, 0).unwrap());
     let mut worker = Worker::new(segment.clone(), 0, 7);
@@ -408,7 +422,7 @@ fn no_money_is_lost_when_a_host_is_killed() {
             assert!(child.0.try_wait().unwrap().is_none(), "the second host ended by itself");
             n += 1;
             let id = TxnId { hlc: Timestamp(n), gateway: NodeId(1) };
-            worker.transfer(id, &mut |worker: &mut Worker| {
+            worker.transfer(id, &mut |worker: &mut Worker<_>| {
                 leader.lead(&segment);
                 worker.follow();
                 worker.tidy();
@@ -430,7 +444,7 @@ fn no_money_is_lost_when_a_host_is_killed() {
         for _ in 0..100 {
             n += 1;
             let id = TxnId { hlc: Timestamp(n), gateway: NodeId(1) };
-            worker.transfer(id, &mut |worker: &mut Worker| {
+            worker.transfer(id, &mut |worker: &mut Worker<_>| {
                 leader.lead(&segment);
                 worker.follow();
                 worker.tidy();

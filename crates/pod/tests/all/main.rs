@@ -8,4 +8,5 @@ mod index;
 mod inserts;
 mod processes;
 mod rings;
+mod threads;
 mod words;

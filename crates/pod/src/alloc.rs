@@ -376,6 +376,8 @@ mod tests {
     use meridian_base::NodeId;
     use proptest::prelude::*;
 
+    const OPERATIONS: usize = if cfg!(miri) { 40 } else { 200 };
+
     fn refill(segment: &Segment<Heap>, allocator: &mut Allocator, area: Area, lines: u16) -> bool {
         let mut refill = Refill::new(segment, allocator, area, lines);
         loop {
@@ -406,7 +408,7 @@ mod tests {
         /// Two hosts allocate, retire each other's blocks and take theirs back: no block is given
         /// out twice, and in the end all come back.
         #[test]
-        fn no_block_is_given_out_twice(operations in prop::collection::vec((0_usize..2, 0_u8..4, any::<prop::sample::Index>()), 1..200)) {
+        fn no_block_is_given_out_twice(operations in prop::collection::vec((0_usize..2, 0_u8..4, any::<prop::sample::Index>()), 1..OPERATIONS)) {
             let (segment, mut hosts) = two_hosts();
             let mut used = Vec::new();
             for (host, what, which) in operations {

@@ -173,6 +173,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri maps no files")]
     fn memory_has_a_name_and_is_removed_by_it() {
         let folder = tempfile::tempdir().unwrap();
         let [door, other] = [(); 2].map(|()| FileDoor::new(folder.path().join("pod")));

@@ -59,6 +59,7 @@ mod tests {
     use meridian_base::{NodeId, Timestamp};
 
     #[test]
+    #[cfg_attr(miri, ignore = "1,024 slots, looked at twice, take too long")]
     fn slots_and_what_the_log_lacks_are_counted_by_host() {
         let segment = heap();
         assert_eq!(segment.figures().unwrap(), []);

@@ -432,7 +432,9 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    const SIZES: Sizes = Sizes { chunk: 1 << 16, ..Sizes::SMALL };
+    // Miri is slow: it gets a small memory and few operations.
+    const SIZES: Sizes = Sizes { chunk: if cfg!(miri) { 1 << 13 } else { 1 << 16 }, ..Sizes::SMALL };
+    const OPERATIONS: usize = if cfg!(miri) { 10 } else { 300 };
 
     fn tuple(key: u16) -> NewTuple {
         NewTuple {
@@ -476,10 +478,10 @@ mod tests {
         /// One host: the list is a map. Blocks of removed nodes are used again at once, so that old
         /// hints lead to them.
         #[test]
-        fn the_list_is_an_ordered_map(operations in prop::collection::vec((0_u16..60, any::<u64>(), any::<bool>()), 1..300)) {
+        fn the_list_is_an_ordered_map(operations in prop::collection::vec((0_u16..60, any::<u64>(), any::<bool>()), 1..OPERATIONS)) {
             let segment = heap_of(SIZES);
             let mut model = BTreeMap::new();
-            let mut free: Vec<u64> = (0..100).map(|i| segment.layout().chunk(0) + 256 * i).collect();
+            let mut free: Vec<u64> = (0..SIZES.chunk / 256).map(|i| segment.layout().chunk(0) + 256 * i).collect();
             for (key, random, is_insert) in operations {
                 if is_insert {
                     let at = free.pop().unwrap();
@@ -500,6 +502,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "a list of 200 tuples takes too long")]
     fn hints_shorten_the_way() {
         let segment = heap_of(SIZES);
         let mut random = 7_u64;

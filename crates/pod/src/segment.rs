@@ -266,8 +266,9 @@ mod tests {
 
     #[test]
     fn a_damaged_header_is_refused() {
+        let bits: &[u32] = if cfg!(miri) { &[31] } else { &[0, 7, 31, 32, 63] };
         for at in 0..WRITTEN_ONCE as u64 / 8 {
-            for bit in [0, 7, 31, 32, 63] {
+            for bit in bits {
                 let memory = made();
                 memory.store(at * 8, memory.load(at * 8) ^ 1 << bit);
                 assert!(Segment::open(memory).is_err(), "word {at}, bit {bit}");

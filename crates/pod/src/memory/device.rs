@@ -93,6 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri maps no files and flushes no lines")]
     fn what_was_flushed_is_there() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("memory");

@@ -75,22 +75,45 @@ impl Mapping {
     }
 
     pub(super) fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping is `len` bytes of readable and writable memory that live as long as
-        // `self`, and it begins at a page, so at a multiple of 8. `AtomicU64` has the layout of
-        // `u64`, for which all bit patterns are valid. Nothing in this process makes a reference to
-        // these bytes of another kind, and other processes change them by whole words only: their
-        // program is this one. A file that somebody else writes to holds wrong words, not invalid
-        // ones.
-        unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast::<AtomicU64>(), self.map.len() / 8) }
+        words_of(&self.map)
     }
+}
+
+fn words_of(map: &MmapRaw) -> &[AtomicU64] {
+    // SAFETY: the mapping is `len` bytes of readable and writable memory that live as long as
+    // `map`, and it begins at a page, so at a multiple of 8. `AtomicU64` has the layout of `u64`,
+    // for which all bit patterns are valid. Nothing in this process makes a reference to these
+    // bytes of another kind, and other processes change them by whole words only: their program is
+    // this one. A file that somebody else writes to holds wrong words, not invalid ones.
+    unsafe { std::slice::from_raw_parts(map.as_mut_ptr().cast::<AtomicU64>(), map.len() / 8) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::Memory;
     use super::*;
+    use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+    /// Without a file, so that Miri can look at it.
+    #[test]
+    fn words_of_a_mapping_are_read_and_written_by_several_threads() {
+        let map = MmapRaw::from(MmapOptions::new().len(4096).map_anon().unwrap());
+        let words = words_of(&map);
+        assert_eq!((words.len(), words[511].load(SeqCst)), (512, 0));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                words[511].store(7, Relaxed);
+                words[0].store(1, SeqCst);
+            });
+            while words_of(&map)[0].load(SeqCst) == 0 {
+                std::thread::yield_now();
+            }
+            assert_eq!(words_of(&map)[511].load(Relaxed), 7);
+        });
+    }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri maps no files")]
     fn two_mappings_of_a_file_are_one_memory() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("memory");
@@ -105,6 +128,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri maps no files")]
     fn a_file_is_made_once_and_its_length_is_checked() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("memory");

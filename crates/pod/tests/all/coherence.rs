@@ -5,7 +5,7 @@
 //! The words of tuples are coherent, and `words` explores their protocol; here a commit's steps on
 //! them are one.
 
-use crate::explorer::{Found, System, differs, explore};
+use crate::explorer::{Found, SCENARIOS_MAX, System, differs, explore};
 use bytes::Bytes;
 use meridian_base::{ColumnMask, GroupId, NodeId, Timestamp};
 use meridian_pod::memory::{Incoherent, LINE, View};
@@ -398,7 +398,7 @@ fn run(scenario: &(u8, usize, Budget), rules: Rules) -> Found {
 
 #[test]
 fn no_reader_gets_other_bytes_than_its_versions() {
-    for scenario in scenarios() {
+    for scenario in scenarios().into_iter().take(SCENARIOS_MAX) {
         let found = run(&scenario, Rules::ALL);
         println!("{scenario:?}: {} states", found.states);
         if let Some((what, steps)) = found.wrong {
@@ -408,6 +408,7 @@ fn no_reader_gets_other_bytes_than_its_versions() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a planted bug is found by every order of steps, which takes too long")]
 fn every_planted_bug_is_found() {
     let all = [
         PlantedBug::PublishesUnflushed,

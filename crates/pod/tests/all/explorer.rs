@@ -36,8 +36,10 @@ impl Found {
         if let Some((what, steps)) = &self.wrong {
             panic!("{what} after {} states:\n  {}", self.states, steps.join("\n  "));
         }
-        assert!(self.states >= states_min, "only {} states", self.states);
-        assert!(self.ends > 0, "no run ends");
+        if !cfg!(miri) {
+            assert!(self.states >= states_min, "only {} states", self.states);
+            assert!(self.ends > 0, "no run ends");
+        }
     }
     /// # Panics
     ///
@@ -58,6 +60,11 @@ fn print_of(system: &impl Hash) -> u64 {
 pub fn differs<S: System>(a: &S, b: &S) -> bool {
     print_of(a) != print_of(b)
 }
+
+/// Under Miri a state takes a second. Miri looks at the code and not at the rules: it gets the
+/// beginning of one run, of one scenario.
+const MIRI_STATES: usize = 8;
+pub const SCENARIOS_MAX: usize = if cfg!(miri) { 1 } else { usize::MAX };
 
 /// Explores every state. Each is remembered by 64 bits of hash; how it was reached by its
 /// predecessor's.
@@ -92,13 +99,17 @@ pub fn explore<S: System>(first: S, max: usize) -> Found {
             return Found { states: from.len(), ends, wrong: Some((what, steps)) };
         }
         ends += usize::from(next.is_empty());
-        for (choice, (_, next)) in next.into_iter().enumerate() {
+        let chosen = cfg!(miri).then(|| print as usize % next.len().max(1));
+        for (choice, (_, next)) in next.into_iter().enumerate().filter(|(i, _)| chosen.is_none_or(|chosen| chosen == *i)) {
             from.entry(print_of(&next)).or_insert_with(|| {
                 queue.push_back(next);
                 (print, choice as u32)
             });
         }
         assert!(from.len() <= max, "more than {max} states");
+        if cfg!(miri) && from.len() >= MIRI_STATES {
+            break;
+        }
     }
     Found { states: from.len(), ends, wrong: None }
 }

@@ -2,7 +2,7 @@
 //! any two steps. A tuple that is linked is found by every search that begins later, until it is
 //! marked; no search meets a block that was given to another tuple.
 
-use crate::explorer::{Sparse, System, differs, explore};
+use crate::explorer::{SCENARIOS_MAX, Sparse, System, differs, explore};
 use bytes::Bytes;
 use meridian_base::{ColumnMask, GroupId, NodeId, Timestamp};
 use meridian_pod::{
@@ -289,8 +289,8 @@ const SCENARIOS: &[(&str, &[(u8, u8)], [&[Task]; 2])] = &[
 
 #[test]
 fn the_list_is_whole_in_every_order_and_after_a_death_at_any_step() {
-    for (name, first, tasks) in SCENARIOS {
-        for can_die in [false, true] {
+    for (name, first, tasks) in SCENARIOS.iter().take(SCENARIOS_MAX) {
+        for can_die in [false, true].into_iter().take(SCENARIOS_MAX) {
             let found = explore(List::new(first, *tasks, can_die, Rules::ALL), 1_000_000);
             println!("{name}, {can_die}: {} states, {} ends", found.states, found.ends);
             found.is_right(50);
@@ -300,6 +300,7 @@ fn the_list_is_whole_in_every_order_and_after_a_death_at_any_step() {
 
 /// Row 69, C5.
 #[test]
+#[cfg_attr(miri, ignore = "a planted bug is found by every order of steps, which takes too long")]
 fn a_block_that_is_used_again_at_once_is_found() {
     let rules = Rules::without(PlantedBug::ReusesAtOnce);
     let found = SCENARIOS.iter().find_map(|(name, first, tasks)| {

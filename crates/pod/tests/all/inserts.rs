@@ -2,7 +2,7 @@
 //! the other reads that key and inserts into the range. Only one of them may commit, whichever
 //! steps come first. Host 1 may die at any step, and is repaired.
 
-use crate::explorer::{Sparse, System, differs, explore};
+use crate::explorer::{SCENARIOS_MAX, Sparse, System, differs, explore};
 use bytes::Bytes;
 use meridian_base::{ColumnMask, GroupId, NodeId, Timestamp, TxnId};
 use meridian_pod::{
@@ -272,7 +272,7 @@ impl System for Pod {
 
 #[test]
 fn a_range_and_an_insert_see_each_other() {
-    for can_die in [false, true] {
+    for can_die in [false, true].into_iter().take(SCENARIOS_MAX) {
         let found = explore(Pod::new(can_die, Rules::ALL), 1_000_000);
         println!("{can_die}: {} states, {} ends", found.states, found.ends);
         found.is_right(500);
@@ -281,6 +281,7 @@ fn a_range_and_an_insert_see_each_other() {
 
 /// Row 63.
 #[test]
+#[cfg_attr(miri, ignore = "a planted bug is found by every order of steps, which takes too long")]
 fn a_node_that_is_linked_late_is_a_phantom() {
     let found = explore(Pod::new(false, Rules::without(PlantedBug::LinksLate)), 1_000_000);
     found.is_wrong("neither has seen the other");

@@ -143,6 +143,7 @@ fn run(path: &Path, until: u64) -> u64 {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri starts no processes and maps no files")]
 fn what_a_killed_host_has_published_is_read_and_the_rest_is_not() {
     let directory = tempfile::tempdir().unwrap();
     for until in [1, 2, 7, 50, 400, 2000] {
@@ -154,6 +155,7 @@ fn what_a_killed_host_has_published_is_read_and_the_rest_is_not() {
 
 /// A page that is not there reads as zeros: nothing that rests on them may get into the log.
 #[test]
+#[cfg_attr(miri, ignore = "Miri maps no files")]
 fn nothing_is_taken_from_memory_that_was_cut() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("memory");
